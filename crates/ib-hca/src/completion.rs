@@ -27,7 +27,7 @@ pub enum WcStatus {
     RemInvReqErr,
     /// The remote key does not allow the access.
     RemAccessErr,
-    /// The responder has failed.
+    /// The responder has reported an operational error.
     RemOpErr,
     /// The responder has not answered after all retries.
     RetryExcErr,
@@ -180,9 +180,9 @@ impl Wc {
 enum NotifyRequest {
     #[default]
     None,
-    /// The next solicited completion or failure.
+    /// An event is requested for the next solicited or failed completion.
     Solicited,
-    /// The next completion of any kind.
+    /// An event is requested for the next completion of any kind.
     Any,
 }
 
@@ -201,7 +201,7 @@ pub(crate) struct Cq {
 /// Result of [`Cq::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PushOutcome {
-    /// Queued without notification.
+    /// The completion was queued, and no notification is due.
     Queued,
     /// The completion was queued, and the requested notification is due.
     Notify,

@@ -34,7 +34,8 @@ reasons! {
     State = "state",
     /// The packet does not come from the port that the queue pair is connected to.
     Source = "source",
-    /// The ICRC, which covers the IPv4 identification, matches only an identification that the peer does not use.
+    /// The ICRC covers the IPv4 identification. It matches only if the identification had a value that the peer does
+    /// not use.
     Icrc = "icrc",
     /// The P_Key does not match that of the queue pair.
     PKey = "p_key",

@@ -80,12 +80,13 @@ pub struct Hca {
 #[derive(Debug, Default)]
 struct RoundRobin {
     ready: VecDeque<QpId>,
-    /// Number of packets that the first queue pair has sent in its current burst.
+    /// Number of packets that the queue pair at the front of `ready` has sent in its current burst.
     burst: u32,
 }
 
 impl RoundRobin {
-    /// Ends the burst of the first queue pair. If it has more packets to send, `requeued` is its ID.
+    /// Ends the burst of the queue pair at the front of `ready`. If it has more packets to send, `requeued` is its ID,
+    /// and it moves to the back.
     fn end_burst(&mut self, requeued: Option<QpId>) {
         self.ready.pop_front();
         self.ready.extend(requeued);
@@ -353,7 +354,7 @@ impl Hca {
         }
     }
 
-    /// After a change of a queue pair, updates the list of ready queue pairs and the timers.
+    /// After a call has changed a queue pair: lists it as ready if it can send, and starts its timer.
     fn touch(&mut self, now: Instant, id: QpId) {
         if let Some(qp) = self.qps.get_mut(id.0)
             && !qp.is_listed

@@ -4,9 +4,9 @@
 //! races with a write returns a mixture of old and new bytes. Completions order the accesses of the HCA and of the
 //! application.
 //!
-//! Therefore no reference to the bytes ever exists. Relaxed atomic loads and stores copy the bytes in and out, with
-//! bounds checks. Copies of 256 bytes or more use the processor's string instruction `rep movsb`. Miri cannot execute
-//! this instruction, so under Miri all copies use atomics.
+//! Because of these concurrent accesses, no Rust reference to the bytes ever exists. Relaxed atomic loads and stores
+//! copy the bytes in and out, with bounds checks. Copies of 256 bytes or more use the processor's string instruction
+//! `rep movsb`. Miri cannot execute this instruction, so under Miri all copies use atomics.
 #![allow(unsafe_code, reason = "bytes shared by the HCA and the application cannot be a slice")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};

@@ -46,8 +46,9 @@ impl<'b> Writer<'b> {
         self.append(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Writes the first bytes of the payload, obtained from `read`. Copies them and the headers for a packet trace.
-    /// Returns the number of payload bytes written, at most `length`; 0 if the packet is not traced.
+    /// If the packet is traced, writes the first payload bytes, which `read` provides. Copies these bytes and the
+    /// headers for the trace. Returns the number of payload bytes written, at most `length`; 0 if the packet is not
+    /// traced.
     #[inline]
     pub(crate) fn put_traced<E>(
         &mut self,

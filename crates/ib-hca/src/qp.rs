@@ -308,7 +308,7 @@ impl Qp {
         self.requester.retransmitted
     }
 
-    /// Completes the first request with an error, and enters the error state.
+    /// Completes the oldest request in the send queue with an error, and enters the error state.
     fn fail(&mut self, hca: &mut HcaResources, status: WcStatus) {
         self.requester.complete_first(&self.context, hca, status);
         self.enter_error(hca);
@@ -320,7 +320,7 @@ impl Qp {
         if self.context.init.qp_type == QpType::Rc {
             return self.enter_error(hca);
         }
-        // The responder of a UC or UD queue pair keeps running.
+        // Only the send queue of a UC or UD queue pair fails. The responder keeps running.
         self.context.state = QpState::Sqe;
         self.requester.flush(&self.context, hca);
     }

@@ -113,9 +113,9 @@ pub enum KeyError {
     Range {
         /// The key.
         key: u32,
-        /// The first address.
+        /// The first address of the range.
         address: u64,
-        /// The length in bytes.
+        /// The length of the range in bytes.
         length: u64,
     },
 }
@@ -355,7 +355,7 @@ impl Regions {
         Ok((memory, mr.offset + start))
     }
 
-    /// Copies bytes into SGEs, from an offset in the total range of the SGEs on. If the SGEs are too short, copies only
+    /// Copies bytes into SGEs, from an offset into their concatenated ranges on. If the SGEs are too short, copies only
     /// the bytes that fit, and returns false.
     pub(crate) fn scatter(
         &self,

@@ -23,7 +23,7 @@ pub(crate) struct AddressHandle {
 /// The state of an HCA that all its queue pairs share.
 #[derive(Debug)]
 pub(crate) struct HcaResources {
-    /// Time at which the HCA's owner made the current call.
+    /// The current time, as the HCA's owner has passed it to the current call.
     pub(crate) now: Instant,
     pub(crate) regions: Regions,
     pub(crate) cqs: Table<Cq>,

@@ -20,7 +20,7 @@ struct Slot<T> {
     object: Option<T>,
 }
 
-/// Objects of one kind.
+/// Table of the objects of one kind, by number.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     slots: Vec<Slot<T>>,

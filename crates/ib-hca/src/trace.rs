@@ -36,15 +36,14 @@ pub(crate) struct PacketTracer {
     /// True if the filter includes all packets.
     includes_all: bool,
     writer: PacketWriter,
-    /// Number of payload bytes recorded so far of the current messages: for each direction, of the request and of the
-    /// response.
+    /// Number of payload bytes recorded so far of the current request and of the current response, in each direction.
     recorded: [[u32; 2]; 2],
     /// Number of packets still to be recorded after the trigger event; `None` before the event.
     left: Option<u32>,
     /// The selection that the queue pair is traced for; `None` if it is traced by ID.
     pub(crate) selection: Option<SelectionId>,
-    /// Cost of recorded packets that has not yet been charged to a burst of the queue pair. The unit is the cost of
-    /// sending a byte.
+    /// Cost of recording packets that has not yet shortened a burst of the queue pair. The unit is the cost of sending
+    /// a byte.
     debt: usize,
 }
 
@@ -54,7 +53,8 @@ const COST: usize = 256;
 /// Recording this many bytes costs as much as sending one byte.
 const RECORDED_PER_SENT: usize = 4;
 
-/// Maximum debt, in the cost of sending a byte. Received packets add to the debt, even if the queue pair never sends.
+/// Maximum of `debt`, whose unit is the cost of sending a byte. Received packets add to `debt`, even if the queue pair
+/// never sends.
 const MOST_DEBT: usize = 1 << 20;
 
 /// Cost of sending a packet without payload. The unit is the cost of sending a byte.

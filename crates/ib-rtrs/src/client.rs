@@ -81,7 +81,7 @@ enum Timer {
     Reconnect,
     /// Timeout of waiting for the server to confirm a disconnect.
     Close,
-    /// Earliest deadline of all fences of the session. The path number of this timer is unused.
+    /// Earliest deadline of all fences of the session. This timer belongs to no path, so its path number is unused.
     Fence,
 }
 
@@ -292,7 +292,8 @@ impl Client {
         self.settle(now, cx);
     }
 
-    /// Reconnects paths immediately after the port of their HCA has regained its link, if they wait for a reconnect.
+    /// After the port of an HCA has regained its link, immediately reconnects those paths of the HCA that wait for a
+    /// reconnect.
     pub fn link_up(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         for id in self.paths.of_adapter(adapter) {
             if self.path_state(id) == Some(PathState::Waiting) {

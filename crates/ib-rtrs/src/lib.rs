@@ -205,7 +205,7 @@ impl Default for Transport {
 /// Detection of a dead peer by heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeats {
-    /// Time between two heartbeats of this side.
+    /// Time between two heartbeats that the local side sends.
     pub interval: Duration,
     /// The peer counts as dead after this many intervals without a message.
     pub missed_max: u32,

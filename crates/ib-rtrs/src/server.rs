@@ -62,10 +62,10 @@ enum Timer {
 #[derive(Debug)]
 struct Session {
     uuid: [u8; 16],
-    /// Number of times that the session was started again after all its paths were lost.
+    /// Number of times that the session has started: once, and again each time after all its paths were lost.
     incarnation: u32,
-    /// Random number of the current incarnation. The server reports it to clients of this project, so that they can
-    /// detect a restarted session.
+    /// Random number that the server draws whenever the session starts. The server reports it to clients of this
+    /// project, so that they can detect a restarted session.
     epoch: u32,
     name: Vec<u8>,
     /// The memory of all chunks. It is allocated for the first info request, so that half-open connections use no
@@ -200,7 +200,7 @@ impl Server {
     /// Returns the memory of a session, which contains the chunks.
     #[must_use]
     pub fn memory(&self, id: SessionId) -> Option<&Arc<Memory>> {
-        // All incarnations of a session use the same memory.
+        // A session that restarts after the loss of all its paths keeps its memory.
         self.sessions.get(&id.key)?.memory.as_ref()
     }
 

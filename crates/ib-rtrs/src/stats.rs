@@ -45,7 +45,7 @@ impl Traffic {
     }
 }
 
-/// Statistics of the completions that each poll of a CQ returned.
+/// Statistics of how many completions each poll of a CQ has returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// Maximum number of completions that one poll has returned.
@@ -111,7 +111,7 @@ pub struct ClientPathStats {
     pub reconnects: Reconnects,
     /// Latencies of requests.
     pub latencies: Latencies,
-    /// Statistics of the completions per poll of the CQ.
+    /// Statistics of how many completions each poll of the CQ has returned.
     pub completions: Completions,
     /// Counts of requests and bytes.
     pub traffic: Traffic,
@@ -119,12 +119,12 @@ pub struct ClientPathStats {
     pub failed_over: u64,
 }
 
-/// Reconnects of a path.
+/// Counts of a path's reconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconnects {
     /// Number of successful reconnects.
     pub succeeded: u64,
-    /// Number of failed attempts.
+    /// Number of failed attempts to reconnect.
     pub failed: u64,
 }
 
@@ -195,9 +195,9 @@ const fn row(cpu: u32, rows: usize) -> usize {
 /// Statistics of one path at the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerPathStats {
-    /// Requests and bytes.
+    /// Counts of requests and bytes.
     pub traffic: Traffic,
-    /// Statistics of the completions per poll of the CQ.
+    /// Statistics of how many completions each poll of the CQ has returned.
     pub completions: Completions,
 }
 

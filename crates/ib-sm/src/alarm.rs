@@ -19,7 +19,8 @@ pub enum Alarm {
         loops: usize,
         /// The links of the first credit loop, in the order in which they form the loop.
         first: Vec<String>,
-        /// The engine that reaches the same number of host pairs without a credit loop; `None` if no tried engine does.
+        /// The engine whose tables reach as many host pairs as these tables, but without a credit loop; `None` if no
+        /// tried engine has such tables.
         avoided_by: Option<EngineKind>,
         /// All engines whose tables were computed and checked.
         tried: Vec<EngineKind>,
@@ -33,7 +34,7 @@ pub enum Alarm {
         pairs: u64,
         /// The first unreachable pair of a switch and a LID, and the switch at which the packets are lost.
         first: Option<String>,
-        /// The engine that reaches more host pairs; `None` if no tried engine does.
+        /// The engine whose tables reach more host pairs than these tables; `None` if no tried engine has such tables.
         reached_by: Option<EngineKind>,
     },
     /// The SM has no plan for the subnet, so no tables are programmed.

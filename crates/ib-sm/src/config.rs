@@ -103,7 +103,7 @@ impl fmt::Debug for RoutingConfig {
 /// Packets whose P_Keys the switches check at the ports of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartEnforce {
-    /// Packets that hosts send, and packets that hosts receive.
+    /// Both the packets that hosts send and the packets that hosts receive.
     #[default]
     Both,
     /// Packets that hosts send: inbound packets of the switch.

@@ -9,7 +9,7 @@
 //! 4. Ports become Active.
 //! 5. The LFT blocks of switches that have ignored a write are read back.
 //!
-//! If no entry needs to be cleared, the first two passes are combined.
+//! If no LFT entry needs to be set to "no path", passes 1 and 2 are combined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,19 +41,19 @@ pub use write::Written;
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 
-/// The state of writing a plan to the subnet.
+/// The progress of writing a plan to the subnet.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     plan: Arc<Plan>,
     passes: std::collections::VecDeque<Vec<Write>>,
-    /// Number of writes of the current pass that were started.
+    /// Number of writes of the current pass, `passes[0]`, that were started.
     next: usize,
     waiting: usize,
     /// Row of each switch in the tables of the plan.
     rows: BTreeMap<NodeIndex, SwitchId>,
     /// For each switch, the LIDs whose entries are cleared first, in ascending order.
     cleared_entries: BTreeMap<NodeIndex, Vec<u16>>,
-    /// Planned entries of the multicast tables.
+    /// For each switch, the planned entries of its multicast table.
     trees: BTreeMap<NodeIndex, Entries>,
     written: Written,
     faults: Vec<Fault>,
@@ -303,8 +303,8 @@ impl Configuration {
         let set = !matches!(work, Write::ReadBack { .. });
         self.faults.push(Fault::NoAnswer { at, attribute, set, reason });
         if matches!(work, Write::Clear { .. }) {
-            // The entries that should be cleared may still be set. Therefore the passes that depend on them are
-            // dropped.
+            // The LFT entries that this write should have cleared may still be set. Therefore the later passes are
+            // dropped, which rely on cleared entries.
             self.passes.truncate(1);
         }
     }
@@ -423,7 +423,7 @@ impl Configuration {
             life_time: context.config.packet_life_time,
             ..info
         };
-        // Writing 1 to `PortStateChange` clears this flag.
+        // A write of 1 to `PortStateChange` clears this flag in the switch.
         (wanted != info || info.port_state_change).then_some(wanted)
     }
 

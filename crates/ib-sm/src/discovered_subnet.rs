@@ -23,7 +23,7 @@ pub(crate) struct PortIndex {
 }
 
 impl NodeIndex {
-    /// Returns the port of the node with the given number.
+    /// Returns the port of this node that has the port number `port`.
     pub(crate) const fn at(self, port: u8) -> PortIndex {
         PortIndex { node: self, port }
     }
@@ -106,7 +106,7 @@ impl DiscoveredSubnet {
         nodes.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns true if a node is the same in both subnets: it has the same index and is unchanged.
+    /// Returns true if both subnets have the same, unchanged node at `index`.
     pub(crate) fn shares(&self, other: &Self, index: NodeIndex) -> bool {
         let at = |found: &Self| found.nodes.get(index.0 as usize).map(Arc::as_ptr);
         at(self).is_some_and(|node| at(other) == Some(node))
@@ -147,7 +147,8 @@ impl DiscoveredSubnet {
         })
     }
 
-    /// Returns true if the port gets a LID: it is an end port that has responded, and no earlier port has its GUID.
+    /// Returns true if the port gets a LID: it is an end port that has responded, and no end port discovered before it
+    /// has its GUID.
     pub(crate) fn is_end_port(&self, port_index: PortIndex) -> bool {
         let node = self.node(port_index.node);
         (port_index.port == 0) == node.kind.is_switch()
@@ -348,7 +349,7 @@ impl DiscoveredSubnet {
 struct ShortestRoutes {
     /// Route to each node; `None` if the node was not reached.
     nodes: Vec<Option<Route>>,
-    /// Routes to the ports of CAs and routers.
+    /// Shortest routes to the ports of CAs and routers.
     ports: BTreeMap<PortIndex, Route>,
     queue: VecDeque<(NodeIndex, Route)>,
 }

@@ -81,7 +81,7 @@ struct ChangedPorts {
 pub(crate) struct DiscoveryResult {
     pub(crate) found: DiscoveredSubnet,
     pub(crate) faults: Vec<Fault>,
-    /// True if at most port settings have changed since the last discovery, and no node or link.
+    /// True if no node or link has changed since the last discovery. Settings of ports may have changed.
     pub(crate) same_shape: bool,
     /// True if a partial discovery has failed, and a full discovery is needed.
     pub(crate) failed: bool,
@@ -203,7 +203,7 @@ impl Discovery {
         }
         let known: Vec<Guid> = self.found.nodes().map(|(_, node)| node.info.node_guid).collect();
         self.found.prune();
-        // If such nodes are found again, they may have been reset.
+        // A node that was removed here may have been reset if it is found again.
         self.reset.extend(known.into_iter().filter(|&guid| self.found.find(guid).is_none()));
         for (guid, port) in lost {
             let Some(node) = self.found.find(guid) else { continue };

@@ -56,7 +56,7 @@ pub enum Fault {
     },
     /// The subnet exceeds a limit of InfiniBand.
     TooLarge {
-        /// The limit and its consequence.
+        /// The limit of InfiniBand, and what follows from exceeding it.
         what: String,
     },
 }

@@ -25,12 +25,12 @@ pub(crate) struct ManagedSubnet {
     pub(crate) registered: BTreeSet<Guid>,
     /// Switches whose LFT differed from the blocks that the SM wrote.
     pub(crate) read_back: BTreeSet<Guid>,
-    /// True if this SM has not brought the subnet up since it started, was a standby SM, or another SM may have written
-    /// the tables.
+    /// True until this SM has brought the subnet up. True again once it becomes a standby SM, or once another SM may
+    /// have written tables.
     pub(crate) is_fresh: bool,
 }
 
-/// The inputs of a configuration, and the state that it updates.
+/// The inputs of the writes that configure the subnet, and the state that these writes update.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a SmConfig,
     pub(crate) found: &'a mut DiscoveredSubnet,
@@ -70,7 +70,7 @@ impl ManagedSubnet {
         }
     }
 
-    /// Returns references to the inputs of a configuration.
+    /// Returns the inputs of the writes that configure the subnet, and the state that these writes update.
     pub(crate) fn context<'a>(&'a mut self, config: &'a SmConfig) -> Context<'a> {
         let Self { found, tables, multicast, written, groups, registered, read_back, .. } = self;
         Context { config, found, tables, multicast, written, groups, registered, read_back }

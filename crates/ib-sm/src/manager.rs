@@ -78,7 +78,7 @@ pub struct SubnetManager {
     triggers: Triggers,
     light_sweeps: LightSweeps,
     sweep: Sweep,
-    /// Checks routes, and caches the last results.
+    /// Checks routes for unreachable pairs and credit loops, and caches the last results.
     checker: Arc<Mutex<Checker>>,
     /// Cached routes, which remain valid while only hosts and leaf switches leave and return.
     cache: Option<UnicastCache>,
@@ -236,7 +236,7 @@ impl SubnetManager {
         self.smps.outstanding() > 0
     }
 
-    /// Serves SA requests within their part of the time.
+    /// Serves SA requests. While SMPs are in flight, uses only the time that the SA's budget allows.
     fn serve_requests(&mut self, now: Instant) {
         if !self.sa.has_work() {
             return;
@@ -283,7 +283,7 @@ impl SubnetManager {
             Err(error) => {
                 self.sweep.planned = now;
                 let text = error.to_string();
-                // The switches keep their tables, whose quality is reported.
+                // Without a plan, the switches keep their tables. The SM reports the quality of these tables.
                 let assessed = self.assess_tables_in_use();
                 self.reporter.quality = assessed.as_ref().map(|(quality, _)| *quality);
                 let mut alarms = vec![Alarm::NoPlan { reason: text.clone() }];
@@ -327,7 +327,7 @@ impl SubnetManager {
         if self.state != state {
             self.state = state;
             self.reporter.forget_tables();
-            // A port may have registered with the former master, but it has not registered with this SM.
+            // This SM has not requested any end port to reregister, even if the former master has.
             self.subnet.registered.clear();
             self.reporter.push(SmEvent::State(state));
         }

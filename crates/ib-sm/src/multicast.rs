@@ -41,7 +41,7 @@ impl MulticastTables {
         }
     }
 
-    /// Drops the tables of all switches for which `keep` returns false.
+    /// Forgets the multicast tables of all switches for which `keep` returns false.
     pub(crate) fn retain(&mut self, keep: impl Fn(Guid) -> bool) {
         self.known.retain(|&switch, _| keep(switch));
     }
@@ -78,7 +78,7 @@ pub(crate) struct Trees<'a> {
     found: &'a DiscoveredSubnet,
     /// Switches in the order of their node indices.
     switches: Vec<NodeIndex>,
-    /// Switch number of each node; `None` for other nodes.
+    /// For each node, its index in `switches`; `None` if the node is not a switch.
     numbers: Vec<Option<u32>>,
     /// For each switch, the index of its first link in `links`. The last item is the number of links.
     starts: Vec<usize>,
@@ -125,7 +125,7 @@ impl<'a> Trees<'a> {
         Self { found, switches, numbers, starts, links, searches, entries: BTreeMap::new() }
     }
 
-    /// Returns the entries of all switches.
+    /// Returns the multicast table entries of all switches in the trees.
     pub(crate) fn finish(self) -> BTreeMap<NodeIndex, Entries> {
         self.entries
     }

@@ -39,7 +39,7 @@ pub struct PlanJob {
     max_lid: Option<u16>,
     /// True if the SM runs on a switch without hosts.
     on_spine: bool,
-    /// Checks routes. It is used for the tables of all engines.
+    /// Checks the tables of all engines for unreachable pairs and credit loops.
     checker: Arc<Mutex<Checker>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct TablesInUse {
     pub(crate) tables: BTreeMap<Guid, Vec<u8>>,
     /// The plan for which the tables were written; `None` if another SM has written them.
     pub(crate) plan: Option<Arc<Plan>>,
-    /// True if engines have to keep entries that are still valid.
+    /// True if engines have to keep the entries of `tables` that are still valid.
     pub(crate) keep: bool,
 }
 
@@ -75,7 +75,8 @@ pub struct Plan {
     pub is_kept: bool,
     /// All engines whose tables were computed and checked, in the order in which they were tried.
     pub tried: Vec<EngineKind>,
-    /// If the tables have a credit loop: the engine that reaches the same number of host pairs without a loop.
+    /// If the tables have a credit loop: the engine whose tables reach as many host pairs as these tables, but without
+    /// a loop.
     pub avoided_by: Option<EngineKind>,
     /// If the tables lose packets: the engine that reaches the most host pairs, if it reaches more than these tables.
     pub reached_by: Option<EngineKind>,
@@ -91,7 +92,7 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The time that all routing engines together have taken.
     pub route_time: Duration,
-    /// The total time of all checks.
+    /// The time that the checks of all engines' tables together have taken.
     pub check_time: Duration,
 }
 
@@ -120,7 +121,7 @@ pub enum PlanError {
         engine: EngineKind,
         /// The number of credit loops of this engine's tables.
         loops: usize,
-        /// The links of one of these credit loops.
+        /// The links of one credit loop of this engine's tables.
         first: String,
     },
 }
@@ -273,7 +274,7 @@ impl PlanJob {
         Some((in_use, Routed { routing, report }))
     }
 
-    /// Creates the plan that corresponds to the decision.
+    /// Creates the plan that results from a decision about the tables.
     fn make(
         &self,
         trial: Trial<'_>,
@@ -444,7 +445,7 @@ impl<'a> Trial<'a> {
         true
     }
 
-    /// Checks the routes, on the VLs that their links will use.
+    /// Checks the routes for unreachable pairs and credit loops, on the VLs that their links will use.
     fn check(&self, routing: &Routing) -> CheckReport {
         let Some(map) = self.job.vls.map(&routing.layers, self.subnet) else {
             let mut checker = self.job.checker.lock().unwrap_or_else(PoisonError::into_inner);

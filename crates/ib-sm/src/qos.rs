@@ -13,13 +13,13 @@ const BLOCK_ENTRIES: usize = 32;
 /// The VL settings for each kind of port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QosConfig {
-    /// Channel adapters.
+    /// VL settings of ports of channel adapters.
     pub ca: PortQos,
-    /// Routers.
+    /// VL settings of ports of routers.
     pub router: PortQos,
-    /// Enhanced port 0 of switches.
+    /// VL settings of enhanced ports 0 of switches.
     pub switch0: PortQos,
-    /// External ports of switches.
+    /// VL settings of external ports of switches.
     pub switch_external: PortQos,
 }
 
@@ -127,7 +127,8 @@ impl PortQos {
         VlCap((1..=5).rev().find(fits).unwrap_or(VlCap::VL0.0))
     }
 
-    /// Returns the SL-to-VL table of a port that uses the given VLs. Other VLs are mapped to these.
+    /// Returns the SL-to-VL table of a port that uses only the VLs `vls`. Other configured VLs are replaced by VLs
+    /// among these.
     pub(crate) fn sl_to_vl(&self, vls: VlCap) -> SlToVl {
         SlToVl { lanes: self.sl2vl.map(|vl| within(vl, vls)) }
     }
@@ -159,8 +160,8 @@ impl PortQos {
     }
 }
 
-/// Maps a VL to a VL that is in use. As in OpenSM, this is the VL modulo the number of VLs, rounded up to a power of
-/// two. VL 15, which discards packets, is unchanged.
+/// Maps a VL to a VL that is in use. As in OpenSM, this is the VL modulo the number of VLs in use, where 15 VLs count
+/// as 16. VL 15, which discards packets, is unchanged.
 fn within(vl: VirtualLane, vls: VlCap) -> VirtualLane {
     let mask = match vls.lanes() {
         Some(15) => 15,

@@ -90,8 +90,8 @@ pub(crate) struct Sa {
     groups: Groups,
     /// Requests whose responses are not complete yet.
     jobs: Jobs,
-    /// Time that the current requests have used, in microseconds, and time of earlier requests that is still to be
-    /// charged.
+    /// Time in microseconds that requests have used: in the current iteration of `work`, and before it without being
+    /// charged to a budget yet.
     spent: u32,
     owed: u32,
     /// Maximum total size in bytes of incomplete responses and of responses that are being sent.

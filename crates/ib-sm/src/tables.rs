@@ -11,7 +11,7 @@ const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 /// The linear forwarding table of a switch, as far as the SM knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SwitchTable {
-    /// Egress port of each LID. Always a whole number of blocks.
+    /// Egress port of each LID. The length is always a whole number of blocks.
     ports: Vec<u8>,
     /// True for each block whose content is known.
     known: Vec<bool>,

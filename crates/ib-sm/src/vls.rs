@@ -71,13 +71,13 @@ pub(crate) fn sl_to_vl(
 /// safe: if VLs of a link are merged, the channel dependency graph may gain cycles, but cannot lose any.
 #[derive(Clone, Debug, Default)]
 struct VlPlan {
-    /// Tables of switch ports, by node GUID and port number.
+    /// SL-to-VL tables of switch ports, by node GUID and port number.
     tables: BTreeMap<(Guid, u8), [u8; 16]>,
     /// Bit mask of the service levels whose packets some port of a channel adapter (CA) or router discards.
     discarded_at_hosts: u16,
 }
 
-/// The VLs of a discovered subnet.
+/// The SL-to-VL tables of a discovered subnet, computed when they are first used.
 #[derive(Clone, Debug)]
 pub(crate) struct FabricVls {
     found: DiscoveredSubnet,
@@ -153,8 +153,8 @@ impl VlPlan {
         this
     }
 
-    /// Returns true if all links map the used service levels to the same VLs, each level to a VL of its own, and
-    /// discard none. With a single service level, only discards are checked, because a single VL closes no cycle.
+    /// Returns true if each used service level has a VL of its own, the same on all links. No link may discard packets
+    /// of these levels. With a single service level, only discards are checked, because a single VL closes no cycle.
     fn is_one_vl_per_level(&self, used: u16) -> bool {
         let vls_of = |table: &[u8; 16]| {
             let used = (0..16).filter(|level| used >> level & 1 != 0);

@@ -80,7 +80,7 @@ pub(super) const fn check_limit(
 /// A block of queue pair numbers with the same upper bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpnBlock {
-    /// The upper bits.
+    /// The upper bits that all numbers of the block have.
     upper: u8,
     /// Number of upper bits that are equal in all numbers of the block, 0 to 8.
     bits: u8,

@@ -129,7 +129,7 @@ impl Selections {
         Some(Box::new(tracer))
     }
 
-    /// Returns the next reader of a started trace.
+    /// Removes and returns the oldest reader that was not returned yet.
     pub(super) fn poll(&mut self) -> Option<(SelectionId, PacketReader)> {
         self.started.pop_front()
     }

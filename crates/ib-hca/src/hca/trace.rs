@@ -162,8 +162,8 @@ impl Hca {
 
     /// Records the loss of a sent packet in the trace of its queue pair.
     ///
-    /// `bytes` are the headers from the BTH on, `length` is the packet size with the payload, and `why` says where and
-    /// why the packet was lost.
+    /// `bytes` are the packet's headers from the BTH on. `length` is the size in bytes of headers and payload. `why`
+    /// says where and why the packet was lost.
     pub fn note_lost(
         &mut self,
         now: Instant,

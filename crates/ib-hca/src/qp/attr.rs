@@ -154,9 +154,9 @@ attributes! {
     min_rnr_timer: u8 = 0,
     /// Exponent of the ACK timeout: 4.096 µs × 2^value, 1 to 31; 0 for no timeout.
     timeout: u8 = 0,
-    /// Number of retries after timeouts and NAKs, 0 to 7.
+    /// Maximum number of retries after timeouts and NAKs, 0 to 7.
     retry_cnt: u8 = 0,
-    /// Number of retries after RNR NAKs, 0 to 6; 7 for no limit.
+    /// Maximum number of retries after RNR NAKs, 0 to 6; 7 for no limit.
     rnr_retry: u8 = 0,
 }
 

@@ -31,9 +31,9 @@ pub struct QpConnection {
     pub min_rnr_timer: u8,
     /// Exponent of the ACK timeout: 4.096 µs × 2^value, 1 to 31; 0 for no timeout.
     pub timeout: u8,
-    /// Number of retries after timeouts and NAKs, 0 to 7.
+    /// Maximum number of retries after timeouts and NAKs, 0 to 7.
     pub retry_cnt: u8,
-    /// Number of retries after RNR NAKs, 0 to 6; 7 for no limit.
+    /// Maximum number of retries after RNR NAKs, 0 to 6; 7 for no limit.
     pub rnr_retry: u8,
 }
 

@@ -32,7 +32,8 @@ const UNLIMITED: u8 = 7;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRetriesLeft;
 
-/// State of retransmission: the current round, and the retries that are left.
+/// State of loss recovery: the last round of retransmissions, and the retries left. A round retransmits all
+/// unacknowledged packets.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     /// The last round of retransmissions: PSN of the oldest unacknowledged packet, and start time of the round.
@@ -49,7 +50,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Records progress: restores all retries.
+    /// Records that the requester has made progress: restores all retries.
     pub(super) const fn progress(&mut self, retries: u8, rnr_retries: u8) {
         (self.stalled, self.is_counted) = (0, false);
         (self.retries_left, self.rnr_retries_left) = (retries, rnr_retries);
@@ -69,8 +70,9 @@ impl Recovery {
     /// retransmit packets now. Returns false if the NAK may answer a packet sent before the current round; the loss is
     /// then suspected.
     ///
-    /// A NAK that arrives within one round-trip time after the start of the round may answer an older packet. If no
-    /// round-trip time has been measured, a quarter of the ACK timeout is used instead.
+    /// A NAK that arrives within one round-trip time after the start of the round may answer a packet sent before the
+    /// round. If the round began with the same oldest packet, this time is the retransmission timeout, doubled with
+    /// each round without progress. If no round-trip time has been measured, it is a quarter of the ACK timeout.
     pub(super) fn report_missing(
         &mut self,
         oldest: Psn,
@@ -97,8 +99,8 @@ impl Recovery {
         false
     }
 
-    /// Removes the suspected loss once it counts as a loss. Returns true if its packet is still the oldest
-    /// unacknowledged one, and is therefore lost.
+    /// Removes the suspected loss if its waiting time is over. Returns true if its packet is still the oldest
+    /// unacknowledged one, and so counts as lost.
     pub(super) fn take_suspected(&mut self, oldest: Psn, now: Instant) -> bool {
         self.suspected.take_if(|(_, at)| *at <= now).is_some_and(|(psn, _)| psn == oldest)
     }
@@ -150,7 +152,7 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Returns the estimate updated by one more sample.
+    /// Returns the `earlier` estimate, updated by a packet that took the round-trip time `took`.
     fn with(earlier: Option<Self>, took: Duration) -> Self {
         let Some(Self { smoothed, variation }) = earlier else {
             return Self { smoothed: took, variation: took / 2 };
@@ -170,7 +172,7 @@ impl RoundTrip {
 /// Round-trip time estimator. It measures one packet at a time.
 #[derive(Debug, Default)]
 pub(super) struct RoundTripTimer {
-    /// The packet of the current measurement, and its transmission time.
+    /// The packet whose round-trip time is being measured, and the time at which it was sent.
     timed: Option<(Psn, Instant)>,
     pub(super) estimate: Option<RoundTrip>,
 }
@@ -203,7 +205,7 @@ impl RoundTripTimer {
         }
     }
 
-    /// Cancels the current measurement, because packets will be retransmitted.
+    /// Cancels the current measurement of a round-trip time, because packets will be retransmitted.
     pub(super) const fn cancel(&mut self) {
         self.timed = None;
     }
@@ -227,7 +229,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Starts the timer after a packet was sent.
+    /// After a packet was sent, starts the probe timer, unless it runs or a probe awaits a response.
     #[inline]
     pub(super) fn sent(&mut self, now: Instant, timeout: Option<Duration>) {
         if self.deadline.is_none() && !self.is_sent {
@@ -235,7 +237,8 @@ impl Probe {
         }
     }
 
-    /// Processes a response: allows another probe. If packets are in flight, the timer keeps running.
+    /// Processes a response: allows another probe. While packets are in flight, keeps or starts the probe timer;
+    /// otherwise stops it.
     pub(super) fn acknowledged(
         &mut self,
         now: Instant,
@@ -250,7 +253,8 @@ impl Probe {
         }
     }
 
-    /// Requests the probe if no packet was sent for the duration `timeout`. `None` means that no packet is in flight.
+    /// When the probe timer has expired, requests the probe if no packet was sent for the duration `timeout`. `None`
+    /// means that no packet is in flight.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -274,7 +278,7 @@ impl Probe {
         self.is_next
     }
 
-    /// Returns true if the next packet to send is the probe, and clears the request.
+    /// Returns true if the next packet to send is the probe, and resets this flag.
     #[inline]
     pub(super) const fn take(&mut self) -> bool {
         std::mem::replace(&mut self.is_next, false)
@@ -286,7 +290,7 @@ impl Probe {
 pub(super) struct CongestionWindow {
     size: u32,
     most: u32,
-    /// Number of packets acknowledged since the window last grew.
+    /// Number of packets acknowledged since the window last grew or shrank.
     acknowledged: u32,
 }
 
@@ -295,7 +299,7 @@ impl CongestionWindow {
         Self { size: most, most, acknowledged: 0 }
     }
 
-    /// Returns the window in packets.
+    /// Returns the window: the maximum number of packets in flight.
     pub(super) const fn size(&self) -> u32 {
         self.size
     }

@@ -60,7 +60,7 @@ pub(super) struct SentPacket {
 /// Error: a request has failed locally, and has been completed with an error.
 pub(super) struct RequestFailed;
 
-/// Error of the first request: the status with which the caller completes the request.
+/// Error of the first request in the queue: the status with which the caller completes it.
 type FailureStatus = WcStatus;
 
 impl Requester {
@@ -107,7 +107,8 @@ impl Requester {
         Some(to.ah)
     }
 
-    /// Returns true if the state, the timers, the window and the fence allow the next packet to be sent.
+    /// Returns true if the QP state, the RNR timer, the congestion window and the fence of the request allow the next
+    /// packet to be sent.
     pub(super) fn is_ready(&self, context: &QpContext, now: Instant) -> bool {
         if self.probe.is_next() && context.sends() {
             return true;
@@ -186,8 +187,8 @@ impl Requester {
         ACK_EVERY.min(self.window.size() / 4)
     }
 
-    /// Writes the last packet again as a probe. Returns false if its request has completed or its region was
-    /// deregistered.
+    /// Writes the packet that was sent last again, as a probe. Returns false if its request has completed or its region
+    /// was deregistered.
     fn write_probe(
         &self,
         context: &QpContext,
@@ -199,7 +200,8 @@ impl Requester {
         request::write(context, &hca.regions, packet, true, writer).is_ok()
     }
 
-    /// Updates the state after a packet has been written.
+    /// Updates queue, counters and timers after a packet has been written. Completes a UC or UD request with its last
+    /// packet.
     fn advance(&mut self, context: &QpContext, hca: &mut HcaResources) {
         let now = hca.now;
         let sent = self.queue.advance();
@@ -243,7 +245,7 @@ impl Requester {
         }
     }
 
-    /// Completes the first request.
+    /// Completes the oldest request in the queue.
     pub(super) fn complete_first(
         &mut self,
         context: &QpContext,
@@ -320,7 +322,7 @@ impl Requester {
                 if self.acknowledge(context, hca, psn) {
                     return Ok(());
                 }
-                // Responses to READs before the ACK are missing.
+                // Responses to READs before the acknowledged packet are missing.
                 self.report_missing(context, hca.now, psn)
             }
             Acknowledgement::RnrNak(timer) => {
@@ -399,13 +401,14 @@ impl Requester {
         is_complete
     }
 
-    /// Updates the state after a response with PSN `response` has acknowledged all packets before PSN `reached`.
+    /// Updates queue, retries, window and timers, because a response with PSN `response` has acknowledged all packets
+    /// before PSN `reached`.
     fn progress(&mut self, context: &QpContext, now: Instant, response: Psn, reached: Psn) {
         let packets = reached.distance_from(self.queue.unacked).unsigned_abs();
         self.round_trip.acknowledged(response, now, self.recovery.round_began());
         self.queue.unacked = reached;
         if self.queue.next.is_before(reached) {
-            // Packets sent before the retransmission have been acknowledged.
+            // The response acknowledges packets that would still have been retransmitted. They are skipped.
             self.go_back(reached);
         }
         self.restore_retries(context);
@@ -415,7 +418,7 @@ impl Requester {
         self.ack_timer = context.ack_timeout().filter(|_| is_in_flight).map(|after| now + after);
     }
 
-    /// Processes READ data.
+    /// Processes a packet of a READ response.
     fn handle_read(
         &mut self,
         context: &QpContext,
@@ -434,7 +437,7 @@ impl Requester {
             return Ok(());
         }
         if psn != expected {
-            // An earlier response is missing.
+            // A response packet before this one is missing.
             hca.counters.drop(DropReason::Psn);
             return self.report_missing(context, hca.now, psn);
         }
@@ -507,7 +510,8 @@ impl Requester {
         scattered.map(drop).map_err(|_| WcStatus::LocProtErr)
     }
 
-    /// Updates the state after response data for the first request in the queue has arrived.
+    /// Acknowledges packets up to `psn`, because response data for the first request in the queue has arrived.
+    /// Completes the request if its data is complete.
     fn receive_data(&mut self, context: &QpContext, hca: &mut HcaResources, psn: Psn) {
         if self.queue.front().is_some_and(|wqe| wqe.is_done) {
             self.acknowledge(context, hca, psn);

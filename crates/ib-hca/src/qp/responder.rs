@@ -30,10 +30,10 @@ enum PartialMessage {
     Write { addr: u64, rkey: u32, length: u32, received: u32 },
 }
 
-/// A gap in the PSNs: a packet is missing, or was rejected with an RNR NAK.
+/// A gap in the PSNs of received packets: the expected packet is missing, or was rejected with an RNR NAK.
 #[derive(Debug)]
 struct Gap {
-    /// PSN of the last received packet after the gap.
+    /// PSN of the packet after the gap that was received last.
     last: Psn,
     /// Number of packets received since the last NAK.
     count: u32,
@@ -41,7 +41,7 @@ struct Gap {
     is_not_ready: bool,
 }
 
-/// After this many packets received behind the gap, the NAK is repeated.
+/// The NAK for a gap is repeated each time that this many packets after the gap have been received.
 const NAK_EVERY: u32 = 16;
 
 /// The responder of a queue pair.
@@ -53,7 +53,7 @@ pub(super) struct Responder {
     expected: Psn,
     /// Message sequence number: the number of completed messages.
     msn: u32,
-    /// The current gap. A NAK was sent for it.
+    /// The gap in the PSNs of received packets, for which a NAK was sent; `None` if there is no gap.
     gap: Option<Gap>,
     partial: PartialMessage,
     /// Time and PSN of the first packet of the partially received message.
@@ -317,7 +317,7 @@ impl Responder {
         };
         let sges = wr.data.sges();
         let scattered = hca.regions.scatter(context.pd, sges, received as usize, packet.payload);
-        // A message of 4 GiB or more is larger than any receive, so saturation cannot hide an error.
+        // If the sum saturates at 4 GiB, the message is larger than any receive, and is refused in any case.
         let received = received.saturating_add(packet.payload.len() as u32);
         let is_last = matches!(operation.position(), Position::Last | Position::Only);
         let mut refusal = match scattered {

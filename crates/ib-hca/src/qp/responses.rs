@@ -61,13 +61,13 @@ impl Response {
 /// with data refers to a resource.
 #[derive(Debug, Default)]
 pub(super) struct ResponseQueue {
-    /// Responses in the order of their PSNs.
+    /// The queued responses in the order of their PSNs.
     responses: VecDeque<Response>,
     /// The last READs and atomics, which the peer may repeat, in the order of their PSNs.
     resources: VecDeque<Resource>,
 }
 
-/// Error: the region of a READ was closed. A NAK was written, and the queue pair fails.
+/// Error: the region that a READ reads was closed. A NAK was written, and the caller fails the queue pair.
 pub(super) struct ReadFailed;
 
 impl ResponseQueue {
@@ -80,7 +80,7 @@ impl ResponseQueue {
         self.responses.len() == 1 && matches!(self.responses[0], Response::Ack { .. })
     }
 
-    /// Removes all responses.
+    /// Removes all queued responses.
     pub(super) fn clear(&mut self) {
         self.responses.clear();
     }
@@ -163,7 +163,7 @@ impl ResponseQueue {
             if skipped >= resource.packets {
                 return None;
             }
-            // The repeated READ must not exceed the original range.
+            // The repeated READ must request exactly the rest of the original range, from its own PSN on.
             let done = skipped * mtu as u32;
             let is_rest = reth.virtual_address == addr.wrapping_add(u64::from(done))
                 && reth.r_key == rkey

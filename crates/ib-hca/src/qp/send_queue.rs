@@ -130,12 +130,12 @@ impl SendQueue {
         self.wqes.iter()
     }
 
-    /// Returns the first request.
+    /// Returns the oldest request in the queue.
     pub(super) fn front(&self) -> Option<&Wqe> {
         self.wqes.front()
     }
 
-    /// Returns the first request.
+    /// Returns the oldest request in the queue.
     pub(super) fn front_mut(&mut self) -> Option<&mut Wqe> {
         self.wqes.front_mut()
     }
@@ -145,12 +145,12 @@ impl SendQueue {
         self.wqes.get(self.cursor)
     }
 
-    /// Returns true if a request is before the cursor: its packets have been sent.
+    /// Returns true if the oldest request is before the cursor, so that all its packets have been sent.
     pub(super) const fn has_passed(&self) -> bool {
         self.cursor > 0
     }
 
-    /// Returns true if the first request is a local operation that has been executed.
+    /// Returns true if the oldest request is a local operation that has been executed.
     pub(super) fn has_done_local(&self) -> bool {
         self.cursor > 0 && self.wqes.front().is_some_and(|wqe| wqe.is_local() && wqe.is_done)
     }
@@ -171,7 +171,7 @@ impl SendQueue {
         Some(&wqe.wr.op)
     }
 
-    /// Moves the cursor past the current request, a local operation.
+    /// Moves the cursor past the current request, which must be a local operation.
     pub(super) const fn pass_local(&mut self) {
         self.cursor += 1;
     }
@@ -232,7 +232,7 @@ impl SendQueue {
         AdvanceOutcome { psn, is_repeated, is_last }
     }
 
-    /// Removes the first request.
+    /// Removes the oldest request from the queue.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Wqe> {
         let wqe = self.wqes.pop_front()?;

@@ -153,7 +153,7 @@ impl MessageLog {
         let _ = message;
     }
 
-    /// Returns the ring.
+    /// Returns the ring. Creates it at the first call.
     #[inline]
     pub(crate) fn ring(&self) -> &Arc<MessageRing> {
         self.0.get_or_init(Arc::default)

@@ -67,7 +67,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Returns true if a route leads to the port.
+    /// Returns true if the destination of a route is this remote port.
     #[must_use]
     pub fn is_at(self, route: &Route) -> bool {
         match self {
@@ -118,7 +118,7 @@ impl Selection {
     }
 }
 
-/// The queue pairs that a selection includes, counted by the selection that they are traced for.
+/// Numbers of queue pairs that a selection includes, by the selection for which they are traced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionStatus {
     /// Number of queue pairs that are traced for the selection.
@@ -129,7 +129,7 @@ pub struct SelectionStatus {
     pub is_gsi_only: bool,
     /// Number of included queue pairs that are traced for another selection or by ID.
     pub taken: usize,
-    /// Other selections for which included queue pairs are traced.
+    /// The other selections for which some of the `taken` queue pairs are traced.
     pub holders: Vec<SelectionId>,
 }
 
@@ -174,7 +174,7 @@ pub enum TraceError {
 impl PacketTrace {
     /// Returns the options with the maximum number of recorded payload bytes.
     pub(crate) fn with_whole_payload(self) -> Self {
-        // A configured value above the maximum is kept, so that `check` refuses it.
+        // A configured value above the maximum is not lowered, so that `check` refuses it.
         let payload = self.payload.max(MOST_PAYLOAD);
         Self { payload, ..self }
     }

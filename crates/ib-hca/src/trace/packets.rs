@@ -41,7 +41,8 @@ const PAGE: usize = 4096;
 /// Stands for the packet number of an event that has not happened.
 const NEVER: u64 = u64::MAX;
 
-/// Packet number that marks a filler entry. A filler entry extends to the end of the memory.
+/// Packet number that marks a filler entry. A filler entry occupies the rest of the ring's memory if the next packet
+/// does not fit into it.
 const FILLER: u64 = u64::MAX;
 
 /// Metadata of a recorded packet.
@@ -76,7 +77,7 @@ pub struct PacketRing {
     /// Numbers of recorded packets: sent, received and lost.
     noted: [AtomicU64; 3],
     ended: AtomicBool,
-    /// Number of packets recorded before the trigger event; [`NEVER`] before the event.
+    /// Number of packets recorded before the trigger event; [`NEVER`] until the event happens.
     triggered: AtomicU64,
     /// The usual routes of sent and of received packets.
     usual: [OnceLock<Route>; 2],
@@ -112,7 +113,7 @@ pub(super) struct PacketWriter {
     /// Positions of the first packets of all parts of the ring except the oldest part. The tail moves from part to
     /// part, so that the HCA need not read old headers.
     starts: VecDeque<u64>,
-    /// Position of the next part.
+    /// The first packet at or after this position begins the next part of the ring.
     next_part: u64,
     noted: PacketCounts,
     /// The usual routes of sent and of received packets, once known.
@@ -120,8 +121,8 @@ pub(super) struct PacketWriter {
     /// True if the route of the queue pair's connection is the usual route; `None` if the two have to be compared
     /// again.
     is_own_usual: Option<bool>,
-    /// Position up to which packets can be written: that of the end of the memory, of the oldest packet, or of the next
-    /// part.
+    /// Position up to which packets are written without a call of `make_room`. It is the lowest of three: the end of
+    /// the memory, the oldest packet, and the next part.
     free_until: u64,
 }
 
@@ -187,7 +188,7 @@ impl PacketWriter {
         self.is_own_usual = None;
     }
 
-    /// Writes a packet that has another route than the usual one, or a comment.
+    /// Writes a packet whose entry also holds a comment, or a route that differs from the usual one.
     #[cold]
     #[inline(never)]
     fn write_more(&mut self, note: &PacketNote<'_>, is_usual: bool, length: u32, bytes: &[u8]) {
@@ -225,7 +226,7 @@ impl PacketWriter {
         true
     }
 
-    /// Writes a filler entry that extends to the end of the memory.
+    /// Writes a filler entry into the last `skipped` bytes of the ring's memory.
     #[cold]
     fn skip(&mut self, skipped: usize) {
         let mut filler = [0; 16];
@@ -237,7 +238,8 @@ impl PacketWriter {
         self.head += skipped as u64;
     }
 
-    /// Moves the head to a position at which `whole` bytes fit before the end of the memory, and frees them.
+    /// Frees an entry of `whole` bytes at the head. If the entry does not fit before the end of the memory, first moves
+    /// the head to the start.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, whole: usize) {
@@ -253,22 +255,22 @@ impl PacketWriter {
             self.next_part = self.head + size as u64 / PARTS;
         }
         let end = self.head + (size - self.ring.offset(self.head)) as u64;
-        // The first packet that extends beyond `free_until` calls `make_room` again.
+        // `make_room` is called again for the first packet that extends beyond `free_until`.
         self.free_until = end.min(self.tail + size as u64).min(self.next_part);
     }
 
-    /// Advances the tail until `needed` bytes behind the head are free.
+    /// Drops the oldest packets: advances the tail until `needed` bytes from the head on are free.
     fn free(&mut self, needed: u64) {
         let size = self.ring.memory.len() as u64;
         if self.head + needed - self.tail <= size {
             return;
         }
         while self.head + needed - self.tail > size {
-            // A packet is shorter than the ring, so there is always a part after the oldest one.
+            // A packet is shorter than the ring, so `starts` always holds the start of a later part.
             self.tail = self.starts.pop_front().unwrap_or(self.head);
         }
         self.ring.tail.store(self.tail, Ordering::Relaxed);
-        // A reader that loads any byte written from now on also loads the new tail.
+        // A reader that sees any byte written after this fence also sees the new tail.
         fence(Ordering::Release);
     }
 
@@ -284,7 +286,7 @@ impl PacketWriter {
         self.ring.triggered.store(self.noted.all(), Ordering::Relaxed);
     }
 
-    /// Ends the trace.
+    /// Tells the reader that the trace has ended.
     pub(super) fn end(&self) {
         self.ring.ended.store(true, Ordering::Release);
     }
@@ -311,19 +313,19 @@ const LOST: u8 = 8;
 /// Maximum size of a comment in bytes.
 const LONGEST: usize = 512;
 
-/// Sizes of an entry in bytes.
+/// Sizes in bytes of a packet's entry in the ring.
 struct EntrySizes {
     /// Size of the whole entry, a multiple of 8.
     whole: usize,
-    /// The original packet.
+    /// Size of the whole packet, of which the entry may hold only the first bytes.
     length: u32,
     /// Number of recorded bytes of the packet.
     recorded: usize,
-    /// The comment.
+    /// Size of the comment.
     comment: usize,
 }
 
-/// Returns the header of an entry. `before` counts the packets before this packet.
+/// Returns the header of a packet's entry in the ring. `before` counts the packets recorded before this packet.
 ///
 /// | word | holds |
 /// |---|---|
@@ -409,9 +411,10 @@ pub struct PacketReader {
     /// Copies of complete entries, and how many bytes of them have been returned.
     chunk: Vec<u8>,
     done: usize,
-    /// Position of the end of the chunk.
+    /// Position at which the chunk ends, and from which the next chunk is copied.
     position: u64,
-    /// Packet counts that the header of the next entry contains, unless packets in between were overwritten.
+    /// Packet counts expected in the header of the next entry. If the header has others, packets before it were
+    /// overwritten.
     expected: PacketCounts,
     overwritten: PacketCounts,
     /// Comment of the last returned packet.
@@ -425,7 +428,7 @@ impl PacketReader {
         Self { ring, qpn, chunk, done: 0, position: 0, expected, overwritten, comment }
     }
 
-    /// Copies the next packets. Returns true if there are any.
+    /// Copies unread packets from the ring into `chunk`. Returns false if there are none.
     fn refill(&mut self) -> bool {
         let ring = &*self.ring;
         loop {
@@ -462,7 +465,7 @@ impl PacketReader {
         }
     }
 
-    /// Counts the packets up to the counts `before` that the reader has not returned: they were overwritten.
+    /// Counts the packets between the last returned packet and the counts `before`: the HCA has overwritten them.
     const fn miss_until(&mut self, before: PacketCounts) {
         self.overwritten = self.overwritten.plus(before.since(self.expected));
         self.expected = before;
@@ -550,7 +553,7 @@ impl PacketSource for PacketReader {
                 }
             }
             let rest = &self.chunk[self.done..];
-            // Less than 16 bytes remain only at the end of the memory.
+            // Less than 16 bytes remain only for a filler entry at the end of the ring's memory.
             let whole = if rest.len() < 16 { rest.len() } else { entry_size(rest) };
             let record = self.parse(whole, bytes);
             self.done += whole;

@@ -17,11 +17,11 @@ pub(crate) struct Exhaustion {
     reads: BTreeMap<i32, i32>,
     /// The index of the oldest packet without a response.
     oldest: i32,
-    /// Number of times that the oldest packet or its response was lost, counted from its last transmission before it
-    /// became the oldest.
+    /// Number of successive losses of the oldest packet or its response, from its last transmission before it became
+    /// the oldest on.
     losses: u32,
-    /// Later packets whose last transmission was lost or arrived out of order. Both sides drop packets that arrive out
-    /// of order.
+    /// Packets after the oldest one whose last transmission was lost or arrived out of order. Both sides drop packets
+    /// that arrive out of order.
     early: BTreeSet<i32>,
     /// The index of the request packet that the responder expects.
     expected: i32,
@@ -66,7 +66,7 @@ impl Exhaustion {
         if operation != Operation::Acknowledge && index > self.oldest {
             self.early.insert(index);
         }
-        // The index after the last packet that the response acknowledges.
+        // The index of the first packet that the response does not acknowledge.
         let reached = match operation {
             Operation::Acknowledge => {
                 let is_ack = aeth
@@ -105,7 +105,7 @@ impl Exhaustion {
         }
     }
 
-    /// Limits an index to the first packet whose response data is outstanding.
+    /// Returns `index`, but at most the index of the first packet whose response data is outstanding.
     fn before_read(&self, index: i32) -> i32 {
         let mut awaited = self.reads.iter().filter(|(_, end)| **end > self.oldest);
         awaited.next().map_or(index, |(first, _)| index.min((*first).max(self.oldest)))

@@ -22,9 +22,9 @@ const OWN: usize = 60_000;
 /// Size in bytes of the buffer of each receive.
 const ROOM: usize = 6000;
 
-/// Expected state after the program of one side.
+/// Expected memory contents and completions after the program of one side.
 struct Model {
-    /// Contents of the other side's exposed memory, and of the private memory.
+    /// Contents of the other side's exposed memory, and of the private memory of the side that runs the program.
     offered: Vec<u8>,
     own: Vec<u8>,
     /// Completions of requests on this side, and of receives on the other side.
@@ -299,7 +299,8 @@ fn check(seed: u64, side: usize, program: &Program, regions: &Regions, done: &[V
         .filter(|wc| !is_receive(wc))
         .map(|wc| {
             let opcode = (wc.status == WcStatus::Success).then_some(wc.opcode);
-            // The NAK may be lost. A failed responder does not repeat it, so the request then exceeds its retries.
+            // The NAK that fails the last request may be lost. The failed responder does not repeat it, so the
+            // requester runs out of retries.
             let is_refused = wc.wr_id == 1000 && wc.status == WcStatus::RetryExcErr;
             let status = if is_refused { WcStatus::RemAccessErr } else { wc.status };
             (wc.wr_id, status, opcode)

@@ -136,7 +136,8 @@ fn send_queue_drains_and_resumes() {
     let state = |to| QpAttr { qp_state: Some(to), ..QpAttr::default() };
     pair.modify(0, qps[0], &state(QpState::Sqd));
     pair.run();
-    // Requests complete if their transmission has started. The second request may have been started, too.
+    // In state SQD, requests complete if their transmission has started. This is at least the first of the two
+    // requests.
     let done = pair.done(0).len();
     assert!(done >= 1);
     assert!(events(&mut pair, 0).contains(&AsyncEvent::SqDrained(qps[0])));

@@ -211,7 +211,8 @@ fn repeated_rest_of_a_read_replaces_the_whole() {
     assert_eq!(bench.take(1), [(First, 0)]);
     bench.deliver_read(2, 512, 512);
     assert_eq!(bench.take_all(), [(First, 2), (Last, 3), (First, 4), (Last, 5)]);
-    // The repeated earlier response is sent first. The response that it interrupts is restarted.
+    // The response to the repeated earlier READ is sent first. The response to the later READ, which it interrupts,
+    // starts again.
     bench.deliver_read(4, 0, 512);
     assert_eq!(bench.take(1), [(First, 4)]);
     bench.deliver_read(2, 512, 512);
@@ -234,11 +235,11 @@ fn ack_of_a_duplicate_does_not_cover_a_later_read() {
     assert_eq!(bench.take_all(), [(ack, 1)]);
     bench.deliver_write(4);
     assert_eq!(bench.take_all(), [(ack, 4)]);
-    // The repeated response acknowledges the WRITEs before it.
+    // The response to the repeated READ also acknowledges the WRITEs before it, so the repeated WRITE gets no ACK.
     bench.deliver_read(2, 0, 512);
     bench.deliver_write(0);
     assert_eq!(bench.take_all(), data);
-    // An atomic also ends the range of an ACK.
+    // The ACK of a repeated WRITE does not cover an atomic either: it has a PSN before that of the atomic.
     bench.deliver_add(5);
     assert_eq!(bench.take_all(), [(Operation::AtomicAcknowledge, 5)]);
     bench.deliver_write(4);
@@ -315,7 +316,7 @@ fn second_loss_is_repeated_before_the_timeout() {
     bench.wait(micros(1000));
     assert_eq!(bench.take_all().len(), 16);
     assert_eq!(bench.ended(), []);
-    // No retry was left, so the second loss has used none. The next timeout fails the request.
+    // The first loss has used the only retry, and the second loss needs none. The next ACK timeout fails the request.
     bench.wait(Duration::from_millis(68));
     assert_eq!(bench.ended()[0], (1, WcStatus::RetryExcErr));
 }
@@ -330,7 +331,7 @@ fn repeated_naks_use_one_retry_and_delay_no_timeout() {
         assert_eq!(bench.ended(), [], "NAK {number}");
         bench.wait(micros(300));
     }
-    // The time between two retransmissions doubles.
+    // The time between two retransmissions doubles, so 200 NAKs within 60 ms cause only 5 to 12 retransmissions.
     assert!((5 * 16..=12 * 16).contains(&sent), "{sent} packets");
     bench.wait(Duration::from_millis(8));
     assert_eq!(bench.ended()[0], (1, WcStatus::RetryExcErr));

@@ -22,7 +22,7 @@ fn is_legal(from: S, to: S) -> bool {
     )
 }
 
-/// Returns the change for a transition, with all required attributes.
+/// Returns a change from state `from` to state `to`, with all attributes that the transition requires.
 fn required(pair: &Pair, qp_type: T, from: S, to: S) -> QpAttr {
     let (connected, reliable) = (qp_type != T::Ud, qp_type == T::Rc);
     let none = QpAttr { qp_state: Some(to), ..QpAttr::default() };

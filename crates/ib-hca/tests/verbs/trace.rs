@@ -389,8 +389,8 @@ fn network_loss_is_recorded_with_its_queue_pair() {
     assert_eq!(record.length as usize, lost.len());
 }
 
-/// Two queue pairs start at the same time. Returns how many packets the first one has sent when the second one has sent
-/// 2,000.
+/// Two queue pairs of an HCA start to send at the same time. The first one is traced if `trace` is given. Returns how
+/// many packets the first one has sent when the second one has sent 2,000.
 fn sent_beside_another(trace: Option<PacketTrace>) -> u32 {
     let mut pair = Pair::new(13);
     let cap = QpCap { max_send_wr: 2500, ..QpCap::default() };

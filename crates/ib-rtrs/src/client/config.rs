@@ -34,14 +34,14 @@ pub struct ClientConfig {
     pub connections: u16,
     /// The policy that selects a path for each request.
     pub policy: Policy,
-    /// True if the server has to invalidate the key of the memory of a read. If false, the client closes the key after
-    /// the response, which saves a packet.
+    /// True if the server has to invalidate the key through which it has written READ data. If false, the client itself
+    /// closes the key after the response, which saves a packet.
     pub need_invalidation: bool,
     /// True if the client asks a server of this project to fence a failed path before it retransmits the requests of
     /// this path.
     pub fence: bool,
-    /// True if the requests of the last connected path fail after this path has failed and the server has fenced it;
-    /// false if they are then retransmitted.
+    /// What happens to requests after the last connected path has failed and the server has fenced it. True if they
+    /// fail; false if they are retransmitted.
     ///
     /// The failed requests complete with [`Outcome::Fenced`](super::Outcome::Fenced). This is for users that must
     /// reopen objects, because the server has closed them.
@@ -65,9 +65,9 @@ pub struct ClientConfig {
     /// [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT). The server may have executed them, or may still execute them
     /// later. Their chunks are reused only after the confirmation.
     pub fence_timeout: Option<Duration>,
-    /// Detection of a dead server.
+    /// Heartbeats by which the client detects a dead server.
     pub heartbeats: Heartbeats,
-    /// Timeouts of retransmissions.
+    /// Timeouts and retries of the queue pairs.
     pub transport: Transport,
 }
 

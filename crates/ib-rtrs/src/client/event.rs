@@ -121,7 +121,7 @@ pub enum Failure {
         /// Number of chunks of the session.
         expected: u16,
     },
-    /// The maximum length of requests at the server is less than on earlier paths.
+    /// On this path, the server accepts only shorter request data than on earlier paths.
     #[error(
         "the server accepts requests of up to {found} bytes: expected {expected}, as on earlier paths"
     )]

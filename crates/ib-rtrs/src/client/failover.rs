@@ -17,7 +17,8 @@ use super::{Client, ClientEvent, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError};
 
-/// The key of the timer of all fences. Its path number is unused.
+/// Key of the timer that expires at the earliest deadline of all fences. It belongs to no path, so its path number is
+/// unused.
 const FENCE_TIMER: (PathId, Timer) = (PathId(u32::MAX), Timer::Fence);
 
 /// An event after which the requests of a failed path are handled.
@@ -80,8 +81,8 @@ const fn decide(event: Event, request: FailedRequest) -> Failover {
 }
 
 impl Client {
-    /// Fails a path, or closes it locally. Its requests fail over. The client then reconnects the path, unless the
-    /// reason is final.
+    /// Fails a path, or closes it locally, for the reason `why`. Its requests fail over. The client then reconnects the
+    /// path, unless `why`, the limit of attempts or the end of the session forbids it.
     pub(super) fn fail_path(
         &mut self,
         now: Instant,
@@ -225,8 +226,8 @@ impl Client {
         }
     }
 
-    /// When a path is connected, frees the chunks of requests on earlier paths between the same ends. The server has
-    /// finished with these requests.
+    /// When a path is connected, frees the chunks of requests that were sent over earlier paths between the same ends.
+    /// The server has finished with these requests.
     pub(super) fn end_unfenced(&mut self, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let ends = (path.spec.adapter, path.spec.address);
@@ -248,7 +249,7 @@ impl Client {
         }
     }
 
-    /// After an event, retransmits or completes the requests of a failed path.
+    /// Depending on `event`, retransmits or completes the requests of a failed path.
     fn fail_over_requests(
         &mut self,
         now: Instant,

@@ -59,7 +59,8 @@ pub(super) struct Fencing {
 }
 
 impl Fencing {
-    /// Handles the failure of a path. `is_lost` is true if all paths of the session were lost.
+    /// Handles the failure of a path: fences that were requested over it must be requested again. `is_lost` is true if
+    /// all paths of the session were lost.
     pub(super) fn path_failed(&mut self, id: PathId, is_lost: bool) {
         for path in &mut self.failed {
             path.is_lost |= is_lost;
@@ -69,7 +70,7 @@ impl Fencing {
         }
     }
 
-    /// Adds the requests of a failed path that the server can fence.
+    /// Records a failed path that the server can fence, with the slots of the requests that wait for the fence.
     pub(super) fn await_fence(
         &mut self,
         uuid: [u8; 16],
@@ -92,7 +93,7 @@ impl Fencing {
         });
     }
 
-    /// Adds the requests of a failed path that the server does not fence.
+    /// Records the slots of requests that were in flight on a failed path that the server does not fence.
     pub(super) fn add_unfenced(&mut self, id: PathId, slots: &[u16]) {
         self.unfenced.extend(slots.iter().map(|&index| (id, index)));
     }
@@ -161,12 +162,13 @@ impl Fencing {
         Some(Fenced { slots, is_lost })
     }
 
-    /// Returns true if the server may still execute an earlier request that uses the chunk.
+    /// Returns true if the server may still execute a request that was sent in this chunk over a failed path without
+    /// fences.
     pub(super) fn is_unfenced(&self, index: u16) -> bool {
         self.unfenced.iter().any(|&(_, it)| it == index)
     }
 
-    /// Handles the removal of a path.
+    /// Keeps the ends of a removed path if some of its requests are in `unfenced`.
     pub(super) fn path_removed(&mut self, id: PathId, ends: PathEnds) {
         if self.unfenced.iter().any(|entry| entry.0 == id) {
             self.removed.push((id, ends));

@@ -13,11 +13,11 @@ pub(super) const PROBE_AFTER: Duration = Duration::from_millis(500);
 /// The action to take when the probe timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// No request is in flight: stop the timer.
+    /// No request is in flight: stop the probe timer.
     Stop,
-    /// Start the timer again.
+    /// The server is not silent, or was probed already: start the probe timer again.
     Wait,
-    /// Send a heartbeat, and start the timer again.
+    /// The server is silent: send a heartbeat as a probe, and start the probe timer again.
     Send,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Liveness {
     last_message: Instant,
     /// True if the probe timer runs.
     is_watched: bool,
-    /// True if a probe was sent after the last message.
+    /// True if a probe was sent after the last message from the server.
     is_probed: bool,
     /// Time when the last heartbeat was sent.
     sent: Option<Instant>,
@@ -38,7 +38,7 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
-    /// Resets the state when the path is connected.
+    /// Resets the times and flags, because the path has just been connected.
     pub(super) fn connected(&mut self, now: Instant) {
         self.message_received(now);
         self.is_watched = false;

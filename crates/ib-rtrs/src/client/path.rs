@@ -18,7 +18,7 @@ use crate::stats::ClientPathStats;
 pub struct PathId(pub(super) u32);
 
 impl PathId {
-    /// Returns the number.
+    /// Returns the number of the path.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -100,7 +100,7 @@ pub(super) struct Path {
     pub(super) spec: PathSpec,
     pub(super) uuid: [u8; 16],
     pub(super) state: PathState,
-    /// Number of attempts to connect the path.
+    /// Number of attempts so far to connect the path, modulo 65,536. Each REQ contains it.
     pub(super) reconnects: u16,
     /// Number of attempts that have failed since the path was last connected.
     pub(super) attempts: u32,
@@ -117,7 +117,7 @@ pub(super) struct Path {
     pub(super) cq: Option<CqId>,
     pub(super) attempt: Option<Attempt>,
     pub(super) connections: Vec<Connection>,
-    /// The server's offer from the last time that the path was connected.
+    /// The offer that the server made when the path was last connected.
     pub(super) offer: Offer,
     pub(super) inbox: Option<Inbox>,
     /// The client's random number, while the client waits for the proof of the server.

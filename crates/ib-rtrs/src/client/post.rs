@@ -58,7 +58,7 @@ impl Client {
         self.slots.recall();
     }
 
-    /// Returns true if any recalled request is still in flight on a path.
+    /// Returns true if a request that [`Self::recall`] has recalled is still in flight on a path.
     #[must_use]
     pub fn has_recalled(&self) -> bool {
         self.slots.has_recalled()

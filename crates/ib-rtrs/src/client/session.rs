@@ -21,7 +21,7 @@ impl Limits {
     /// Returns the limits in a connect response. Fails if the chunks exceed the address space, or their numbers exceed
     /// the range of immediate data.
     pub(super) fn of(response: &ConnectResponse) -> Result<Self, Failure> {
-        /// Maximum and minimum length of a header in bytes.
+        /// Maximum and minimum of the header size that a server may offer, in bytes.
         const MAX_HEADER: u32 = 1 << 20;
         const MIN_HEADER: u32 = 64;
         let &ConnectResponse { queue_depth, max_io_size, max_header_size, .. } = response;

@@ -81,11 +81,11 @@ impl Slot {
 pub(super) struct RequestMemory<'a> {
     /// The memory of headers.
     pub(super) headers: &'a Memory,
-    /// The offset of the request's header. The message follows the header.
+    /// The offset of the user's header in `headers`. The RTRS message follows the header.
     pub(super) header_at: usize,
     /// The memory of bounce buffers, which hold the data of several segments.
     pub(super) bounce: &'a Arc<Memory>,
-    /// The offset of the request's bounce buffer.
+    /// The offset of the request's bounce buffer in `bounce`.
     pub(super) bounce_at: usize,
 }
 

@@ -25,9 +25,9 @@ pub struct ServerConfig {
     pub max_sessions: usize,
     /// Timeout of connecting a path.
     pub connect_timeout: Duration,
-    /// Detection of dead clients.
+    /// Heartbeats by which the server detects dead clients.
     pub heartbeats: Heartbeats,
-    /// Timeouts of retransmissions.
+    /// Timeouts and retries of the queue pairs.
     pub transport: Transport,
 }
 

@@ -85,7 +85,7 @@ impl Server {
         let path = self.path_mut(id).expect("`handle_info_request` has looked up the path");
         let qp = path.connections[0].ok_or(EndReason::Setup)?.qp;
         let Adapter { hca, .. } = cx.get(path.adapter).ok_or(EndReason::Setup)?;
-        // The next message is received in the same buffer.
+        // This message has been read, so the client's next message is received in the same buffer.
         let control = path.control.as_ref().expect("paths with connections have control memory");
         let work = WorkId { connection: 0, index: INFO_RECEIVE };
         connection::receive(hca, now, qp, work, control.info_request().1)
@@ -128,8 +128,8 @@ impl Server {
         let (waiting, closed): (Vec<_>, Vec<_>) = paths
             .filter(|path| matches!(path.state, State::InfoRequested | State::Closed))
             .partition(|path| path.state == State::InfoRequested);
-        // Requests of an ended session must not mix with requests of the next one. While a path is connected, the
-        // session continues, and its client knows which requests are in flight.
+        // Requests of an ended session must not mix with those of the session that replaces it. While a path is
+        // connected, the session continues, and its client knows which requests are in flight.
         let is_ready = |uuid| !closed.iter().any(|it| session.up == 0 || it.uuid == uuid);
         let ready = waiting.iter().filter(|path| is_ready(path.uuid)).map(|path| path.id);
         for id in ready.collect::<Vec<ServerPathId>>() {

@@ -17,7 +17,8 @@ use crate::client::heartbeat;
 use crate::connection::{self, WorkId};
 use crate::heartbeat::HeartbeatAction;
 
-/// A received message that is handled in a second step, because it also involves other paths or HCAs.
+/// A received message that is handled outside of the loop that polls the CQ, because it also involves other paths or
+/// HCAs.
 enum FollowUp {
     None,
     /// An info request, or a message of the proof. The value is its length in bytes.

@@ -71,8 +71,8 @@ impl LatencyHistogram {
     }
 }
 
-/// Returns the range that contains a time in microseconds: its power of two, and the two bits after the most
-/// significant bit.
+/// Returns the index of the range that contains a time in microseconds. It consists of the time's power of two, and of
+/// the two bits after the most significant bit.
 const fn range(micros: u64) -> usize {
     match micros.checked_ilog2() {
         Some(power) if power >= 2 => {

@@ -18,7 +18,7 @@ const LAYOUTS: [&Layout; 2] = [&ibtrs::CLIENT, &rtrs::CLIENT];
 /// Timeout of a write that waits for a path. It is longer than connecting or closing a path may take.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The status of a write.
+/// Whether a write to a file is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteStatus {
     /// The write is complete.
@@ -142,7 +142,8 @@ impl ClientTree {
         })
     }
 
-    /// Writes a file. If the result is [`WriteStatus::Pending`], [`ClientTree::poll`] returns the ticket later.
+    /// Writes a file. If the result is [`WriteStatus::Pending`], [`ClientTree::poll`] later returns the ticket with the
+    /// result of the write.
     ///
     /// # Errors
     /// Fails with the errors of [`Tree::read`] and of [`Ports::find_path`], and with
@@ -273,7 +274,7 @@ impl PendingWrite {
         };
         match event {
             ClientEvent::PathUp(id) if *id == self.id && connects => Some(Ok(())),
-            // When a connected path is reconnected, this event comes first.
+            // A connected path is closed before it is reconnected. This event does not end the write.
             ClientEvent::PathDown { why: Failure::ClosedLocally, .. } => None,
             ClientEvent::PathDown { path, why, .. } if *path == self.id && connects => {
                 Some(Err((errno_of(why), why.to_string())))

@@ -61,7 +61,7 @@ impl File {
     }
 }
 
-/// The files of a directory, with their names.
+/// The files of a directory: the name and the role of each file.
 pub(super) type Files = &'static [(&'static str, File)];
 
 /// The files in the directory of a server's path. IBTRS and Linux use the same names.
@@ -76,7 +76,7 @@ pub(super) const SERVER_PATH: Files = &[
 /// The files of the client or of the server, with the names of IBTRS or Linux.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// The root directory.
+    /// The name of the root directory.
     pub(super) root: &'static str,
     /// The files in the directory of a session.
     pub(super) session: Files,
@@ -84,14 +84,14 @@ pub(super) struct Layout {
     pub(super) path: Files,
     /// The files in the subdirectory `stats` of a path's directory.
     pub(super) stats: Files,
-    /// The formats of the files' contents.
+    /// The formats of those contents that differ between IBTRS and Linux.
     pub(super) formats: Formats,
 }
 
 /// Functions that format the contents that differ between IBTRS and Linux.
 #[derive(Debug)]
 pub(super) struct Formats {
-    /// Formats the policy.
+    /// Formats the policy that selects paths.
     pub(super) policy: fn(Policy) -> String,
     /// The value that resets the statistics if it is written to `reset_all`.
     pub(super) reset: &'static str,
@@ -101,8 +101,8 @@ pub(super) struct Formats {
     pub(super) server: fn(File, &ServerPathStats, u32) -> String,
 }
 
-/// The directory of a path's statistics.
+/// The name of the directory of a path's statistics.
 pub(super) const STATS: &str = "stats";
 
-/// The directory of a session's paths.
+/// The name of the directory of a session's paths.
 pub(super) const PATHS: &str = "paths";

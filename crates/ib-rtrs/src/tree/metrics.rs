@@ -13,7 +13,7 @@ fn path_labels(session: &str, path: &str) -> PathLabels {
     [("session", session.to_owned()), ("path", path.to_owned())]
 }
 
-/// Returns the labels of a path, with one more label.
+/// Returns the Prometheus labels of a path, and one more label.
 fn with(
     labels: &PathLabels,
     name: &'static str,

@@ -104,7 +104,8 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         }
         if is_gentle && asked < REQUESTS && lab.now >= next_fault {
             next_fault = lab.now + Duration::from_micros(rng.below(800_000));
-            // Before the next cut, all packets that were lost in a short cut are retransmitted.
+            // While a request has been in flight for long, no further link is cut. Packets lost in an earlier, short
+            // cut are retransmitted first.
             let oldest = under.values().map(|it| lab.now.since(it.begun)).max();
             if oldest.is_none_or(|oldest| oldest <= stall + LINK_DOWN) {
                 watch.fail_one(&mut lab, &mut rng, &mut repairs);

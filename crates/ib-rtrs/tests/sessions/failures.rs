@@ -58,7 +58,7 @@ fn requests_are_retransmitted_only_after_the_fence() {
         lab.io(Direction::Write, 0, (0, 512), user).unwrap();
     }
     lab.run_for(Duration::from_millis(10));
-    // The backend now executes the requests, which takes 8 s each.
+    // From now on, the backend executes requests. Each takes 8 s.
     lab.holds = false;
     lab.backend = Box::new(|_, _| Duration::from_secs(8));
     lab.run_for(Duration::from_millis(10));
@@ -114,7 +114,8 @@ fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
 fn request_waiting_for_its_chunk_ends_with_its_path() {
     let mut lab = at_work(3, 6, Duration::from_secs(8));
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // The requests fail over twice. Each is executed twice in total, instead of three times.
+    // Paths 0 and 1 fail. Their four requests are executed twice: a copy that waits for its chunk on path 1 is never
+    // executed.
     for link in [0, 1] {
         lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
         lab.links[link as usize].is_cut = true;

@@ -55,7 +55,7 @@ pub(crate) struct Lab {
     pub(crate) served: u64,
     /// True if the server's user does not start requests.
     pub(crate) holds: bool,
-    /// True if the server's user sometimes executes a write a second time, later. That is an error.
+    /// True to simulate a defect: the server's user sometimes executes a write a second time, later.
     pub(crate) repeats: bool,
     repeated: Vec<(Instant, usize, Vec<u8>)>,
     /// The store from which READ data is sent; `None` if READ data is copied into the session's memory.

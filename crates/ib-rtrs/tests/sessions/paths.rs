@@ -161,7 +161,7 @@ fn user_disconnects_and_reconnects_a_path() {
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
     assert_eq!(lab.client.stats(path).unwrap().reconnects.succeeded, 1);
-    // A connected path is reconnected.
+    // The user can also reconnect a path that is connected.
     lab.events.clear();
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
@@ -179,7 +179,7 @@ fn client_reconnects_after_server_disconnects() {
     assert!(!lab.server.disconnect_path(lab.now, &mut lab.sides[1], far));
 }
 
-/// Returns how long a series of long reads takes over `links` links of 10 Gbit/s each.
+/// Returns how long 1,000 reads of the maximum length take over `links` links of 10 Gbit/s each.
 fn time_over(links: usize) -> Duration {
     let mut lab = Lab::connected(1, links, quick_client(), small_server());
     let (begun, length) = (lab.now, lab.client.max_io_size());

@@ -33,7 +33,7 @@ fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
             "{length} bytes"
         );
     }
-    // Several rounds of requests, which use all chunks.
+    // Eight times, 16 writes use all 16 chunks of the server at once.
     for round in 0..8_u64 {
         for user in 0..16 {
             let at = user * 4096;

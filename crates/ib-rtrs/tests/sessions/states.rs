@@ -25,7 +25,7 @@ use PathState::{Closing, Connected, Connecting, Disconnected, Waiting};
 /// A state, and the state that follows each event; `None` if the path is then removed.
 type Row = (PathState, [(PathEvent, Option<PathState>); 7]);
 
-/// The transitions from all states.
+/// For each state of a path, the state that follows each event.
 const TABLE: [Row; 5] = [
     (
         Connecting,

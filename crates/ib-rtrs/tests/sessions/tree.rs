@@ -43,7 +43,7 @@ impl Ports for Nodes {
 struct TreeLab {
     lab: Lab,
     client: ClientTree,
-    /// Number of events that were already passed to the tree.
+    /// Number of the lab's events that were already passed to the tree.
     handled: usize,
     results: Vec<(u64, Result<(), TreeError>)>,
 }
@@ -54,7 +54,7 @@ impl TreeLab {
         Self { lab, client: ClientTree::default(), handled, results: Vec::new() }
     }
 
-    /// Advances the lab by one step, and passes its events to the tree.
+    /// Advances the lab to its next event, by at most 1 s, and passes the client's events to the tree.
     fn step(&mut self) {
         let Self { lab, client, handled, results } = self;
         lab.step(lab.now + Duration::from_secs(1));
@@ -245,7 +245,7 @@ fn paths_are_disconnected_and_reconnected() {
     assert_eq!(tree.write(&reconnect, "1"), Ok(()));
     assert_eq!(tree.read(&format!("{FIRST}/state")).unwrap(), "connected\n");
     assert_eq!(tree.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "1 0\n");
-    // A connected path is reconnected.
+    // The user can also reconnect a path that is connected.
     assert_eq!(tree.write(&reconnect, "1"), Ok(()));
     assert_eq!(tree.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "2 0\n");
     tree.lab.links[0].is_cut = true;
@@ -294,7 +294,7 @@ fn policy_and_reconnect_attempts_are_writable() {
     assert_eq!(tree.write(attempts, "0"), Ok(()));
     assert_eq!(tree.read("ibtrs-client/a-client/max_reconnect_attempts").unwrap(), "0\n");
     assert_eq!(tree.write(attempts, "-7"), Err(Errno::EINVAL));
-    // A failed path is not reconnected.
+    // With at most 0 attempts, a failed path is not reconnected.
     let far = tree.lab.server.paths().next().unwrap();
     tree.lab.server.disconnect_path(tree.lab.now, &mut tree.lab.sides[1], far);
     tree.lab.run_for(Duration::from_secs(30));
@@ -373,7 +373,7 @@ fn statistics_are_reset_by_0_and_by_1() {
             assert_eq!(fresh(&tree), zeros);
         }
     }
-    // The same checks for the statistics of the server.
+    // The statistics of the server can be reset like those of the client.
     let lab = &mut tree.lab;
     let far = |root: &str, file: &str| path(root, file).replace("client/a", "server/a");
     for (root, file) in
@@ -550,7 +550,7 @@ fn write_anything(seed: u64) -> (usize, usize) {
             }
         }
     }
-    // Completions of the last step are polled in one more step.
+    // The lab runs once more, because it polls the completions of its last step in the next one.
     tree.lab.run_for(Duration::from_millis(1));
     let mut ended: Vec<u64> = tree.results.iter().map(|(ticket, _)| *ticket).collect();
     ended.sort_unstable();

@@ -4,7 +4,7 @@
 //! and new entries. Therefore every changing entry on such a cycle is first set to "no path". The remaining entries of
 //! the cycle are then all old, and later all new. Neither the old nor the new table has loops.
 //!
-//! If the content of a block is unknown, all its entries are cleared.
+//! If the content of an LFT block in a switch is unknown, all entries of the block are cleared.
 
 use std::collections::BTreeMap;
 
@@ -101,13 +101,13 @@ impl<'a> Switches<'a> {
         this
     }
 
-    /// Returns the LIDs whose entry differs from the plan at some switch, in ascending order.
+    /// Returns the LIDs for which some switch has an egress port that differs from the plan, in ascending order.
     fn changed_lids(&self, plan: &Plan) -> Vec<u16> {
         let longest = self.old.iter().map(|old| old.len()).max().unwrap_or(0).min(0xc000);
         let mut changed = vec![false; longest];
         for (&row, &old) in self.rows.iter().zip(&self.old) {
             let new = plan.routing.lfts.table(row);
-            // Runs of entries are compared first, because most of them are unchanged.
+            // Whole runs of entries are compared first, because most runs are unchanged.
             for (first, olds) in (0..).step_by(RUN).zip(old[..old.len().min(longest)].chunks(RUN)) {
                 let end = new.len().min(first + olds.len());
                 if new.get(first..end) == Some(olds) {
@@ -210,7 +210,8 @@ impl CycleFinder {
         self.walk.push((node, 0));
     }
 
-    /// Pops a component from the stack. If it has several nodes, they are on a cycle.
+    /// Pops a strongly connected component from the stack: all nodes from `root` on. If it has several nodes, they are
+    /// on a cycle.
     fn leave(&mut self, root: u32) {
         let first =
             self.stack.iter().rposition(|&node| node == root).expect("`root` was pushed before");

@@ -59,7 +59,8 @@ fn is_managed(port_index: PortIndex, found: &DiscoveredSubnet) -> bool {
 
 /// The P_Key table that is planned for a port.
 pub(super) struct WantedKeys {
-    /// Blocks of the table. Keys that are already in the port keep their index, because programs refer to it.
+    /// Blocks of the planned table. P_Keys that are already in the port's table keep their index, because programs
+    /// refer to a P_Key by its index.
     pub(super) blocks: Vec<[PKey; 32]>,
     /// Number of keys that are left out because the table is full.
     pub(super) left_out: usize,
@@ -80,12 +81,12 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     if slots.is_empty() {
         return None;
     }
-    // A key also keeps its index if its membership changes.
+    // A P_Key also keeps its index in the table if only its membership bit changes.
     let mut left: Vec<usize> = (0..slots.len()).collect();
     for same in [|a: PKey, b: PKey| a == b, |a: PKey, b: PKey| a.partition() == b.partition()] {
         left.retain(|&at| {
             let found = wanted.iter().position(|&key| {
-                // Index 0 is reserved for the `indx0` key.
+                // Index 0 is reserved for the P_Key of the partition with the flag `indx0`.
                 same(key, *slots[at]) && (at > 0 || first.is_none_or(|first| first == key))
             });
             if let Some(found) = found {
@@ -111,7 +112,7 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     Some(WantedKeys { blocks: tables, left_out })
 }
 
-/// Sets the fields that request a change of state to the values that request none.
+/// Sets those fields to "no change" with which a write of PortInfo can change the state of the port.
 pub(super) const fn keep(info: &mut PortInfo) {
     info.port_state = PortState::NO_CHANGE;
     info.phys_state = PhysState::NO_CHANGE;

@@ -1,4 +1,4 @@
-//! The kinds of writes in a configuration.
+//! The kinds of writes with which the SM configures the subnet.
 
 use crate::discovered_subnet::{NodeIndex, PortIndex};
 
@@ -9,7 +9,7 @@ pub(crate) enum Write {
     Port(PortIndex),
     /// SwitchInfo of a switch.
     Switch(NodeIndex),
-    /// An LFT block in which entries are cleared to "no path".
+    /// An LFT block in which entries are temporarily set to "no path".
     Clear { node: NodeIndex, block: u16 },
     /// A block of an LFT.
     Lft { node: NodeIndex, block: u16 },
@@ -30,22 +30,22 @@ pub(crate) enum Write {
 /// Number of writes of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Writes of PortInfo, including those that activate ports.
+    /// Number of writes of PortInfo, including those that activate ports.
     pub ports: u64,
-    /// SwitchInfo writes.
+    /// Number of writes of SwitchInfo.
     pub switches: u64,
-    /// Blocks of `P_Key` tables.
+    /// Number of written blocks of `P_Key` tables.
     pub p_key_blocks: u64,
-    /// Blocks of forwarding tables.
+    /// Number of written blocks of linear forwarding tables.
     pub lft_blocks: u64,
-    /// Blocks of multicast forwarding tables.
+    /// Number of written blocks of multicast forwarding tables.
     pub mft_blocks: u64,
-    /// SL-to-VL tables.
+    /// Number of written SL-to-VL tables.
     pub sl_to_vl_tables: u64,
-    /// Blocks of VL arbitration tables.
+    /// Number of written blocks of VL arbitration tables.
     pub arbitration_blocks: u64,
-    /// LFT entries that were changed.
+    /// Number of LFT entries that were changed.
     pub lft_entries: u64,
-    /// LFT entries that were temporarily set to "no path", so that old and new entries formed no cycle.
+    /// Number of LFT entries that were temporarily set to "no path", so that old and new entries formed no cycle.
     pub cleared: u64,
 }

@@ -69,7 +69,7 @@ pub struct SweepReport {
     pub discover: Duration,
     /// Duration of planning, including the check of the tables.
     pub plan_time: Duration,
-    /// Duration of writing.
+    /// Duration of writing the plan to the nodes.
     pub program: Duration,
     /// Number of SMPs sent.
     pub smps: u64,

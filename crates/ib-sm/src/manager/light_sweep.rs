@@ -14,12 +14,12 @@ const MAX_UNCERTAIN: usize = 16;
 /// The state by which light sweeps query table blocks and ports in rotation.
 #[derive(Debug, Default)]
 pub(super) struct LightSweeps {
-    /// Number of light sweeps.
+    /// Number of light sweeps so far, which selects the table blocks and ports in rotation.
     count: u32,
     /// GUIDs of switches whose tables the next light sweep reads completely.
     doubtful: BTreeSet<Guid>,
-    /// Switches whose `PortStateChange` flag was cleared after their ports had been read. Changes in between may have
-    /// been missed. For each switch, the value is the next port to check.
+    /// Switches whose `PortStateChange` flag was cleared after their ports had been read. Changes of ports after the
+    /// read and before the clearing may have been missed. For each switch, the value is the next port to check.
     uncertain: BTreeMap<Guid, u8>,
 }
 
@@ -59,7 +59,7 @@ impl LightSweeps {
     /// Returns the ports that a light sweep queries: both ends of the SM's link, of one HCA link in rotation, and of
     /// one link between switches in rotation.
     ///
-    /// Both ends are queried, because either of them can have been reset without a trap.
+    /// Both ends of a link are queried, because either port can have been reset without a trap.
     fn ports_in_rotation(&self, found: &DiscoveredSubnet) -> BTreeSet<PortIndex> {
         let is_switch = |port_index: PortIndex| found.node(port_index.node).kind.is_switch();
         let turn =

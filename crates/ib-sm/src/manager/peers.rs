@@ -77,7 +77,7 @@ impl SubnetManager {
     }
 
     /// Requests a full discovery because of a trap from an unknown port. The discovery starts at once, but at most one
-    /// starts per [`SEARCH_PAUSE`](super::triggers).
+    /// starts in each period of [`SEARCH_PAUSE`](super::triggers).
     fn search_soon(&mut self, now: Instant, why: String) {
         if let Some(from) = self.triggers.search_soon(now, why)
             && let Stage::Idle { next } = &mut self.stage
@@ -107,7 +107,7 @@ impl SubnetManager {
         match order {
             Order::Nothing => {}
             Order::TakeOver => {
-                // The other master may have written tables, so this SM does not know them.
+                // The other master may have written tables in the switches, so this SM no longer knows the tables.
                 self.subnet.forget_tables();
                 self.subnet.multicast = MulticastTables::default();
                 self.cache = None;
@@ -170,7 +170,7 @@ impl SubnetManager {
             Some(info) if info.state == SmState::NOT_ACTIVE || own.outranks(&info) => {
                 self.search(now);
             }
-            // The polled SM will be the master soon, or it has failed.
+            // The polled SM will be the master soon, or it has not responded.
             _ => {
                 *failures += 1;
                 if *failures >= self.config.sminfo_polling_retries {

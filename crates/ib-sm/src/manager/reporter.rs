@@ -9,7 +9,7 @@ use crate::alarm::{Alarm, AlarmKind, RaisedAlarm};
 use crate::fault::Fault;
 use crate::plan::TableQuality;
 
-/// Queued events, and earlier reports that must not be repeated.
+/// The SM's queued events, and what the SM has already reported and must not report again.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     events: VecDeque<SmEvent>,
@@ -57,7 +57,7 @@ impl Reporter {
         self.faults.iter().map(String::as_str)
     }
 
-    /// Reports the given warnings, except those about the last plan.
+    /// Reports the warnings about a new plan, except those that were also warnings about the last plan.
     pub(super) fn warn(&mut self, warnings: &[String]) {
         let new = warnings.iter().filter(|warning| !self.warned.contains(*warning));
         self.events.extend(new.cloned().map(SmEvent::Warning));

@@ -12,7 +12,7 @@ use crate::configuration::Write;
 use crate::fault::{Fault, PortName};
 
 impl SubnetManager {
-    /// Starts the requests of the current stage, as many as may be in flight.
+    /// Starts requests of the sweep's current stage, until the maximum number is in flight.
     pub(super) fn start_requests(&mut self, now: Instant) {
         while self.smps.has_room()
             && let Some((purpose, mut mad)) = self.next_request(now)

@@ -1,6 +1,6 @@
 //! The part of the SM's time that the SA may use.
 //!
-//! While no sweep runs, the SA may use all of the time. It works in slices of [`MAX_BUDGET`], so that the SM can
+//! While no sweep runs, the SA may use all of the SM's time. It works in slices of [`MAX_BUDGET`], so that the SM can
 //! process received packets in between. During a sweep, the SA gets less than a tenth of the time: every third
 //! completed SMP grants it one microsecond. If no SMP completes for a while, a timer grants growing amounts.
 
@@ -29,7 +29,7 @@ pub(super) struct SaBudget {
     saved: u32,
     /// Number of completed SMPs since the last grant.
     smps: u32,
-    /// Remaining time in microseconds of the current slice, while no sweep runs.
+    /// Time in microseconds that the SA may still use in the current slice, while no sweep runs.
     turn: u32,
     /// Time of the timer's next grant, and size of its last grant in microseconds.
     next: Option<Instant>,
@@ -59,7 +59,7 @@ impl SaBudget {
         }
     }
 
-    /// Returns true if a MAD may be sent within the budget of a sweep.
+    /// Returns true if the time that is granted to the SA during a sweep suffices to send a MAD.
     pub(super) const fn can_send(&self) -> bool {
         self.saved >= MAD_COST
     }
@@ -74,7 +74,7 @@ impl SaBudget {
         self.next.get_or_insert(now + GRANT_INTERVAL);
     }
 
-    /// Grants time to the SA if the timer has expired.
+    /// Grants processing time to the SA if the timer of grants has expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         if self.next.is_some_and(|at| at <= now) {
             self.grant = (self.grant * 2).clamp(FIRST_GRANT, MAX_BUDGET);

@@ -37,8 +37,8 @@ impl SubnetManager {
         self.stage = Stage::Discovering(Box::new(Discovery::new()));
     }
 
-    /// Starts a partial discovery of the nodes that have reported changes. If that is not safe, starts a full
-    /// discovery.
+    /// Starts a partial discovery of the nodes that have reported changes. If these are too many, or the known subnet
+    /// may be wrong, starts a full discovery.
     fn follow_changes(&mut self, now: Instant) {
         let changed = self.triggers.take_changed();
         let nodes: Option<Vec<_>> =
@@ -88,7 +88,7 @@ impl SubnetManager {
         self.stage = Stage::Idle { next };
     }
 
-    /// Enters the next stage if the current stage is complete. Returns true if it was complete.
+    /// Enters the next stage of the sweep if the current stage is complete. Returns true if it was complete.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         match &self.stage {
             Stage::Discovering(discovery) if discovery.is_done() => self.finish_discovery(now),
@@ -124,7 +124,7 @@ impl SubnetManager {
             unreachable!("the caller matched the stage")
         };
         let DiscoveryResult { found, faults, same_shape, failed, reset } = discovery.finish();
-        // If the discovery was incomplete and this SM is not the master, it may have missed the master.
+        // An incomplete discovery of an SM that is not the master may have missed the master.
         let blind = self.state != SmState::MASTER && !faults.is_empty();
         if failed || blind && self.triggers.take_repeat() {
             self.triggers.require_full_discovery("the last discovery was incomplete");
@@ -157,7 +157,7 @@ impl SubnetManager {
         }
     }
 
-    /// Ignores other SMs whose `SM_Key` differs from that of this subnet.
+    /// Ignores other SMs whose `SM_Key` differs from the configured one, unless that is 0.
     fn ignore_foreign_sms(&mut self) {
         let key = self.config.sm_key;
         let knows = |info: &SmInfo| key == 0 || info.sm_key == key;
@@ -283,7 +283,7 @@ impl SubnetManager {
         self.become_idle(now);
     }
 
-    /// Passes a new state of the subnet to the SA. Reports the ports that have appeared or disappeared.
+    /// Passes the subnet, which is up now, to the SA. Reports the ports that have appeared or disappeared.
     fn serve(&mut self, subnet: Subnet) {
         let own = subnet.found.own.expect("a served subnet includes the SM's port");
         let lid = subnet.base_lid(own).unwrap_or(0);

@@ -22,7 +22,7 @@ impl SubnetManager {
         self.guid
     }
 
-    /// Returns the counters of the SM's requester.
+    /// Returns the counters of the SMPs that this SM has sent as requests.
     #[must_use]
     pub const fn traffic(&self) -> RequesterCounters {
         self.smps.counters()

@@ -35,7 +35,7 @@ pub(super) struct Triggers {
 }
 
 impl Triggers {
-    /// Returns the state at the start, with the reason of the first discovery.
+    /// Returns the triggers of an SM that has just started. `why` is the reason of its first discovery.
     pub(super) fn new(why: &str) -> Self {
         Self {
             is_stale: false,
@@ -54,7 +54,7 @@ impl Triggers {
         self.why.get_or_insert_with(|| why.into());
     }
 
-    /// Sets the reason for a discovery that starts at once.
+    /// Sets the reason that is reported for a discovery which the caller starts at once.
     pub(super) fn set_reason(&mut self, why: &str) {
         self.why = Some(why.to_owned());
     }
@@ -100,12 +100,13 @@ impl Triggers {
         Some(self.search_from)
     }
 
-    /// Returns true if a discovery that may have missed the master has to be repeated. Returns true only once.
+    /// Returns true if a discovery that may have missed the master has to be repeated. Returns true only once until
+    /// `accept_discovery` is called.
     pub(super) const fn take_repeat(&mut self) -> bool {
         !std::mem::replace(&mut self.has_repeated, true)
     }
 
-    /// Records that the result of a discovery is used: a later discovery may be repeated again.
+    /// Records that the result of a discovery is used. From now on, a discovery with faults may again be repeated once.
     pub(super) const fn accept_discovery(&mut self) {
         self.has_repeated = false;
     }

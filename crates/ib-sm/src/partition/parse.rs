@@ -94,7 +94,7 @@ impl<'t> Word<'t> {
     }
 }
 
-/// A definition whose members are being read.
+/// A partition definition in the file, while its members are being read.
 struct Definition {
     /// Index of the partition to which the definition belongs.
     partition: usize,
@@ -140,7 +140,8 @@ impl Reader<'_> {
         self.located(word, format!("found {found}, expected {expected}"))
     }
 
-    /// Adds a warning. `so` describes what follows from the error.
+    /// Adds a warning that `word` is not what was expected. `so` says what the parser does then, such as "it is
+    /// ignored".
     fn warn(&mut self, word: Word<'_>, expected: &str, so: &str) {
         let mut warning = self.error(word, expected);
         warning.message += "; ";

@@ -30,7 +30,7 @@ impl TableQuality {
         (self.unreachable_host_pairs, self.unreachable)
     }
 
-    /// Returns the key by which tables are compared: smaller is better.
+    /// Returns the key by which tables are compared: reachability first, then credit loops. Smaller is better.
     const fn rank(&self) -> ((u64, u64), bool) {
         (self.lost(), self.credit_loops > 0)
     }
@@ -66,7 +66,8 @@ pub(crate) enum Choice {
 /// An alarm about the resulting tables in the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableAlarm {
-    /// The tables have a credit loop. Holds the candidate that reaches the same number of pairs without a loop, if any.
+    /// The tables have a credit loop. Holds the candidate that reaches as many pairs as these tables, but without a
+    /// loop, if any.
     CreditLoops { avoided_by: Option<usize> },
     /// The tables lose packets between ports that cables connect. Holds the candidate that reaches the most pairs, if
     /// it reaches more than the tables.

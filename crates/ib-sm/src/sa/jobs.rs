@@ -60,7 +60,7 @@ pub(super) struct RegisteredQuery {
     request: Mad,
     requester: Option<PortIndex>,
     trusted: bool,
-    /// The last item that was checked. The search continues after it.
+    /// The service, subscriber or group that was checked last. The search continues after it.
     after: Cursor,
     is_done: bool,
     records: Vec<u8>,
@@ -99,7 +99,7 @@ impl RegisteredQuery {
         })
     }
 
-    /// Checks about `most` further records. Returns the number of records that were checked.
+    /// Continues the search: checks about `most` records. Returns the number of records that were checked.
     fn step(&mut self, sources: &Sources<'_>, most: usize) -> usize {
         let Self { subnet, request, requester, trusted, records, .. } = self;
         let query = Query { mask: request.component_mask(), template: request.data() };

@@ -42,7 +42,7 @@ const BETWEEN_OFFSETS: u8 = 2;
 /// All valid MTUs.
 const MTUS: std::ops::RangeInclusive<MtuCode> = MtuCode::MTU_256..=MtuCode::MTU_4096;
 
-/// To find the path to trace, at most this many port pairs are searched.
+/// Maximum number of port pairs that the SA searches for the path of a trace request.
 pub(super) const MAX_TRACED_PAIRS: usize = 64;
 
 /// Search for the paths between two sets of ports. It proceeds in slices of a few pairs.
@@ -184,7 +184,7 @@ impl PathQuery {
         self.left
     }
 
-    /// Returns the allocated size in bytes.
+    /// Returns how many bytes the search has allocated.
     pub(super) fn held(&self) -> usize {
         let places = |ends: &PortSet| match ends {
             PortSet::All => 0,

@@ -130,12 +130,12 @@ impl RecordQuery {
         self.ends.len(&self.subnet) - self.next
     }
 
-    /// Returns the size of the records in bytes.
+    /// Returns how many bytes are allocated for the collected records.
     pub(super) const fn held(&self) -> usize {
         self.records.capacity()
     }
 
-    /// Checks about `most` further records. Returns the number of records that were checked.
+    /// Continues the search: checks about `most` records. Returns the number of records that were checked.
     pub(super) fn step(&mut self, known: SubnetView<'_>, most: usize) -> usize {
         let subnet = &*self.subnet;
         let query = Query { mask: self.request.component_mask(), template: self.request.data() };

@@ -59,7 +59,7 @@ impl Services {
         if !mask.has(SERVICE_ID) || !mask.has(SERVICE_GID) {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
-        // Components that are not in the mask get their default values.
+        // P_Key, lease and service key get default values if they are not in the component mask.
         if !mask.has(P_KEY) {
             record.p_key = NO_PARTITION;
         } else if !in_partition(record.p_key) {

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 /// Marks a LID that belongs to no end port.
 const NO_END_PORT: u32 = u32::MAX;
 
-/// The state of a subnet that is up.
+/// A subnet that is up: discovered nodes, the written plan, and indexes for SA queries.
 #[derive(Clone, Debug)]
 pub(crate) struct Subnet {
     pub(crate) found: DiscoveredSubnet,
@@ -65,7 +65,7 @@ impl PortSet {
         }
     }
 
-    /// Returns the end port with the given index in the set.
+    /// Returns the selected end port with the given index.
     pub(crate) fn at(&self, subnet: &Subnet, number: usize) -> PortIndex {
         match self {
             Self::All => subnet.ends[number],

@@ -477,7 +477,8 @@ fn response_has_the_hop_pointer_of_the_directed_route_request() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let what = (AttributeId::SM_INFO, 0);
     let now = lab.sim.now();
-    // The hop pointer depends on the link: on ibsim it is 0, and at HCAs it is after the path.
+    // The hop pointer of a received request depends on the link. On ibsim it is 0. At HCAs it is one more than the
+    // number of hops.
     for pointer in [0, 3] {
         let mut mad = smp::directed_request(Method::GET, TransactionId(5), what, &[1, 2]);
         mad.set_hop_pointer(pointer);

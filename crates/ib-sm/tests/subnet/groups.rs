@@ -172,7 +172,7 @@ fn forgotten_client_is_requested_to_reregister() {
         lab.run_for(5 * SECOND);
     }
     lab.check();
-    // The link of the host itself was up all the time.
+    // Only links between switches were down. The link between host 4 and its switch was up all the time.
     assert!(lab.reregistered.contains(&lid), "{:?}", lab.reregistered);
     let others = lab.reregistered.iter().filter(|&&lid| lid == lab.lid(1)).count();
     assert_eq!(others, 0, "other ports are not requested to reregister");

@@ -111,7 +111,7 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
         let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
         let to_host = u32::from(lab.sim.place(leaf).1);
         lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
-        // By then, light sweeps have queried the ports with cleared change flags.
+        // Within 20 s, light sweeps have checked the ports of all switches whose change flags were cleared.
         lab.run_for(20 * SECOND);
         let asked = Rc::new(Cell::new(0));
         let counted = Rc::clone(&asked);

@@ -40,7 +40,7 @@ const FABRICS: [&str; 14] = [
     "random switches=20 ports=8 hosts=1 links=34",
 ];
 
-/// The lists of engines. An empty list means the default engines.
+/// The lists of routing engines from which each run draws one. An empty list means the default engines.
 const ENGINES: [&str; 9] =
     ["", "", "", "minhop", "updn", "ftree,updn", "lash", "dor", "lash,updn,dor"];
 

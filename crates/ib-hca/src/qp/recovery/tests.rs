@@ -17,11 +17,12 @@ fn first_nak_retransmits_and_repeated_naks_wait() {
     assert!(recovery.report_missing(PSN, at(0), round_trip(100), None));
     assert_eq!(recovery.use_retry_for_nak(), Ok(true));
     recovery.start_round(PSN, at(0));
-    // The loss is suspected until three round-trip times of 100 µs have passed.
+    // Round-trip time 100 µs and variation 50 µs give a retransmission timeout of 300 µs. Until then, the loss is only
+    // suspected.
     assert!(!recovery.report_missing(PSN, at(299), round_trip(100), None));
     assert_eq!(recovery.deadline(), Some(at(300)));
     assert!(recovery.report_missing(PSN, at(300), round_trip(100), None));
-    // The second round uses up no retry, but doubles the waiting time.
+    // The second round of retransmissions uses up no retry, but a loss is then suspected for twice as long.
     assert_eq!(recovery.use_retry_for_nak(), Ok(false));
     recovery.start_round(PSN, at(300));
     assert!(!recovery.report_missing(PSN, at(899), round_trip(100), None));
@@ -66,7 +67,7 @@ fn round_trip_is_measured_for_one_packet_at_a_time() {
     assert_eq!(timer.timeout(), None);
     timer.acknowledged(PSN.wrapping_add(1), at(100), None);
     assert_eq!(timer.timeout(), Some(Duration::from_micros(300)));
-    // Once a round-trip time is known, a retransmission no longer gives a sample.
+    // Once a round-trip time is known, a retransmission no longer gives a sample of it.
     timer.acknowledged(PSN.wrapping_add(2), at(900), Some(at(0)));
     assert_eq!(timer.timeout(), Some(Duration::from_micros(300)));
 }
@@ -76,7 +77,7 @@ fn probe_is_sent_once_until_the_next_response() {
     let (mut probe, timeout) = (Probe::default(), Some(Duration::from_micros(30)));
     probe.sent(at(0), timeout);
     assert_eq!(probe.deadline, Some(at(30)));
-    // Another packet was sent before the timer expired.
+    // Another packet was sent at 10 µs, so the probe is due 30 µs after this packet.
     probe.handle_timeout(at(30), at(10), timeout);
     assert_eq!((probe.deadline, probe.is_next()), (Some(at(40)), false));
     probe.handle_timeout(at(40), at(10), timeout);

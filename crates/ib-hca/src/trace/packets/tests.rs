@@ -64,7 +64,7 @@ fn packets_are_read_back_and_overwritten_ones_counted() {
     let mut writer = PacketWriter::new(ring);
     let (mut bytes, mut read, mut written) = (Vec::new(), 0, 0);
     assert_eq!(reader.next_packet(&mut bytes), None);
-    // Some bursts fit into the ring, others exceed it.
+    // Numbers of packets per burst. Short bursts fit into the ring, and long ones exceed it.
     for burst in [1, 2, 10, 20, 40, 100, 3, 1000, 1, 5] {
         for _ in 0..burst {
             write(&mut writer, written);
@@ -129,7 +129,8 @@ fn connection_route_is_compared_again_after_a_change() {
     let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
     let mut writer = PacketWriter::new(ring);
     let (mut bytes, at) = (Vec::new(), Instant::from_nanos(1));
-    // The route also changes back to the first one. Packets with other routes in between do not change the result.
+    // The connection's route changes from 1 to 2, back to 1, and to 3. Packets with route 77 in between must not change
+    // the recorded routes.
     for number in [1, 2, 1, 3] {
         writer.forget_route();
         for is_own in [true, true, false, true] {

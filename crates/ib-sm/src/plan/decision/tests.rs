@@ -160,7 +160,7 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
     assert!(allowed(&quality), "{}", context());
     let kept = in_use.filter(|it| it.is_complete && allowed(&it.quality)).map(|it| it.quality);
     for other in eligible.iter().copied().chain(kept) {
-        // No tables that may be programmed reach more.
+        // No other tables that may be programmed lose fewer pairs than the chosen ones.
         let lost = |it: TableQuality| (it.unreachable_host_pairs, it.unreachable);
         assert!(lost(quality) <= lost(other), "{}", context());
         // If the chosen tables have a credit loop, no other tables that may be programmed reach the same pairs without
