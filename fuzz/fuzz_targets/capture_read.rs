@@ -140,7 +140,7 @@ impl World {
                     builder.immdt(ImmDt { data })
                 }
                 Header::Deth => builder.deth(Deth { q_key: QKey(1), source: Qpn::GSI }),
-                // Other opcodes are not dissected further.
+                // This target builds no packets with other headers.
                 _ => return,
             };
         }

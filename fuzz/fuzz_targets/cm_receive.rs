@@ -101,7 +101,7 @@ impl World {
         if kind == AttributeId::CM_SIDR_REQ {
             content[8..16].copy_from_slice(&SERVICE.0.to_be_bytes());
         }
-        // Changes more bytes at arbitrary offsets.
+        // Overwrites up to seven bytes of the message at arbitrary offsets.
         for _ in 0..input.below(8) {
             let at = input.below(232);
             content[at] = input.byte();

@@ -212,7 +212,8 @@ impl World {
         self.next += 1;
     }
 
-    /// Changes, destroys and re-creates objects.
+    /// Changes the state of a queue pair, or destroys and re-creates a queue pair, a memory region or the address
+    /// handle.
     fn change(&mut self, input: &mut Input<'_>) {
         let place = input.below(self.queues.len());
         let id = self.queues[place].id;

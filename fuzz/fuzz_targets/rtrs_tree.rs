@@ -20,7 +20,7 @@ mod wire;
 
 use lab::{Lab, Nodes, quick_client, small_server};
 
-/// The maximum number of lines.
+/// How many lines of the input are executed at most.
 const MOST: usize = 64;
 
 impl Ports for Nodes {

@@ -39,7 +39,7 @@ pub enum Failure {
     /// No response or ACK was received in time.
     #[error("no response to {attempts} attempts within {waited:?}")]
     TimedOut {
-        /// The number of attempts.
+        /// The number of attempts, including the first one.
         attempts: u32,
         /// The time since the first attempt.
         waited: Duration,
@@ -47,7 +47,7 @@ pub enum Failure {
     /// The link has reported the loss of the last attempt.
     #[error("the link has lost the last of {attempts} attempts")]
     Lost {
-        /// The number of attempts.
+        /// The number of attempts, including the first one.
         attempts: u32,
     },
     /// The requester or responder that returns this error has aborted an RMPP transfer.

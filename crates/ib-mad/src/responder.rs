@@ -90,7 +90,7 @@ pub struct ResponderCounters {
     pub sent: u64,
     /// Requests accepted for [`Responder::poll_event`].
     pub requests: u64,
-    /// Requests dropped because the queue was full.
+    /// Requests dropped because too many requests waited for [`Responder::poll_event`].
     pub dropped: u64,
     /// RMPP requests that the responder has stopped or aborted because of a protocol violation, a memory limit or a
     /// timeout.
@@ -114,7 +114,7 @@ pub struct Responder {
     replies: Replies,
     answers: VecDeque<Datagram>,
     requests: VecDeque<Message>,
-    /// The memory of the RMPP requests in `requests`, in bytes.
+    /// How many bytes the RMPP requests in `requests` take.
     waiting: usize,
     ends: VecDeque<ResponderEvent>,
     counters: ResponderCounters,
@@ -181,14 +181,14 @@ impl Responder {
 
     /// Sends a response of any length by RMPP to the sender of a request. All segments have the given MAD headers.
     ///
-    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. A requester that has already received the
-    /// same response completely acknowledges all its segments when the first segment arrives again. The response then
-    /// fails if the window does not permit all segments yet.
+    /// Later, [`Responder::poll_event`] returns [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`]. A
+    /// requester that already has the same response acknowledges all its segments as soon as the first one arrives
+    /// again. This ACK fails the response if the window does not permit all segments yet.
     ///
     /// # Errors
-    /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a
-    /// response to the same request is already being sent, or if the limit of responses or of memory
-    /// is reached.
+    /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a response to the same
+    /// request is already being sent. Also fails if the response would exceed [`ResponderConfig::max_transfers`] or
+    /// [`ResponderConfig::max_bytes`].
     pub fn respond_message(
         &mut self,
         request: &Datagram,
@@ -252,7 +252,7 @@ impl Responder {
         self.outbound.len()
     }
 
-    /// Returns the memory of all RMPP messages in bytes, at most [`ResponderConfig::max_bytes`].
+    /// Returns how many bytes all RMPP messages take, at most [`ResponderConfig::max_bytes`].
     #[must_use]
     pub const fn held(&self) -> usize {
         self.inbound.held() + self.outbound.held() + self.waiting

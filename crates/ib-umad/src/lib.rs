@@ -61,7 +61,7 @@ pub enum UmadError {
         path: String,
         /// Its content.
         found: String,
-        /// The expected content.
+        /// A description of the content that is expected in this file.
         expected: &'static str,
     },
     /// A system call failed.
@@ -71,7 +71,7 @@ pub enum UmadError {
         doing: &'static str,
         /// Path of the file.
         path: String,
-        /// Error of the system.
+        /// The error that the system call returned.
         source: io::Error,
     },
 }

@@ -46,7 +46,7 @@ pub enum UmadRmpp {
 pub struct UmadOptions {
     /// Management classes.
     pub agents: Vec<UmadAgent>,
-    /// Implementation of RMPP.
+    /// Whether the kernel or the user of the link handles RMPP.
     pub rmpp: UmadRmpp,
     /// How long the kernel waits for the response to a request. The kernel drops later responses.
     pub answer_timeout: Duration,
@@ -93,11 +93,12 @@ impl UmadOptions {
 /// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmadMessage {
-    /// The remote end.
+    /// The sender's address; for a lost request, the address to which it was sent.
     pub remote: Remote,
     /// Local QP number.
     pub local_qpn: Qpn,
-    /// True if the bytes are the beginning of a request that has received no response.
+    /// True if this is a sent request that has received no response. Then `bytes` contains the beginning of the
+    /// request.
     pub lost: bool,
     /// The bytes of the message: 256 for a single MAD, more for a message of several segments.
     pub bytes: Vec<u8>,
@@ -116,9 +117,10 @@ struct PendingRequest {
 
 /// A port of an HCA.
 ///
-/// If a request receives no response within the kernel's timeout, the link returns [`Incoming::Lost`]. If the request
-/// was retransmitted meanwhile, the link sends the retransmission instead. Transaction IDs are preserved if no two
-/// outstanding requests of a class have the same lower half. Sent MADs have no GRH, and use the P_Key at index 0.
+/// If a request receives no response within the kernel's timeout, the link returns [`Incoming::Lost`]. But if the user
+/// of the link has already retransmitted the request, the link sends this retransmission and reports no loss.
+/// Transaction IDs are preserved if no two outstanding requests of a class have the same lower half. Sent MADs have no
+/// GRH, and use the P_Key at index 0.
 pub struct UmadLink {
     device: UmadDevice,
     file: File,
@@ -189,7 +191,7 @@ impl UmadLink {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
-                    // The header contains the size that the buffer needs.
+                    // After ENOSPC, the umad header contains the size that the buffer needs.
                     let needed = UmadHeader::parse(&self.buffer[..self.header]).length as usize;
                     self.buffer.resize(needed.max(self.buffer.len() * 2), 0);
                     continue;
@@ -207,8 +209,8 @@ impl UmadLink {
         }
     }
 
-    /// Converts a message read from the device. Returns `None` if a request is lost and its retransmission was sent
-    /// instead.
+    /// Converts a message read from the device. If it reports the loss of a request that the user of the link has
+    /// already retransmitted, sends this retransmission and returns `None`.
     fn incoming(
         &mut self,
         header: &UmadHeader,

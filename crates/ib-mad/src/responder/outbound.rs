@@ -21,7 +21,7 @@ pub(super) struct Outbound {
     transfers: BTreeMap<TransferKey, Transfer>,
     ready: VecDeque<TransferKey>,
     deadlines: Deadlines<TransferKey>,
-    /// The memory of the responses in bytes.
+    /// How many bytes of data the responses contain.
     held: usize,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Expired {
     Retransmit,
     /// No retry is left.
     Failed {
-        /// The key of the response, which the caller must remove.
+        /// The key of the failed response. The caller must remove this response.
         key: TransferKey,
         /// The reason.
         failure: Failure,
@@ -71,7 +71,7 @@ impl Outbound {
         Self { timing, capacity, transfers, ready, deadlines: Deadlines::new(), held: 0 }
     }
 
-    /// Returns the memory of the responses in bytes.
+    /// Returns how many bytes of data the responses contain.
     pub(super) const fn held(&self) -> usize {
         self.held
     }

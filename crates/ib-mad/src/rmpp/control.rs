@@ -9,9 +9,9 @@ pub(super) const NO_RESPONSE_TIME: u8 = 31;
 /// State of a receiver, as reported in an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// Last segment received in order.
+    /// Number of the last segment before the first missing one.
     pub segment: u32,
-    /// Last segment that may be sent.
+    /// Number of the last segment that the sender may send.
     pub window_last: u32,
 }
 
@@ -57,7 +57,7 @@ pub fn classify(mad: &Mad) -> Kind {
     }
 }
 
-/// Returns the ACK with the given state in response to a datagram of the peer.
+/// Returns an ACK to the sender of `segment`. The ACK reports the receiver's state `acknowledgement`.
 #[must_use]
 pub fn acknowledge(segment: &Mad, acknowledgement: Acknowledgement) -> Mad {
     let Acknowledgement { segment: number, window_last } = acknowledgement;

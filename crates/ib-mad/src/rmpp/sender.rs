@@ -25,9 +25,9 @@ pub struct Sender {
 /// Result of a received ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledged {
-    /// The ACK acknowledges no further segment. It may extend the window.
+    /// The ACK acknowledges no new segment. It may extend the window.
     Nothing,
-    /// The ACK acknowledges further segments.
+    /// The ACK acknowledges new segments, but not all segments of the message.
     Progress,
     /// The ACK acknowledges all segments.
     Complete,
