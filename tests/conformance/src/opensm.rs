@@ -76,7 +76,7 @@ pub struct Run<'a> {
     pub limit: Duration,
 }
 
-/// Results of a run.
+/// Duration and log of a run of OpenSM.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// Time from the start of OpenSM to its end.
@@ -109,7 +109,7 @@ pub(crate) const ROUTED: &str = " tables configured on all";
 pub(crate) fn between(log: &str, start: &str, end: &str) -> Option<Duration> {
     let at = |what: &str| log.lines().find(|line| line.contains(what)).and_then(timestamp);
     let (start, end) = (at(start)?, at(end)?);
-    // The lines have no date. If the end seems to precede the start, midnight was between them.
+    // The parsed times have no date. If `end` seems to precede `start`, midnight has passed between the two lines.
     Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))
 }
 

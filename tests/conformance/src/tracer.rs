@@ -272,7 +272,7 @@ fn json(text: &str) -> Result<Value, StageError> {
     })
 }
 
-/// Compares the paths in two outputs line by line.
+/// Compares the paths in the outputs of ibfabric's tracer and of `ibtracert` line by line.
 fn compare_lines(scene: &mut Scene<'_>, over: &str, ours: &str, theirs: &str) {
     let lines = |text: &str| -> Vec<String> {
         // Lines that do not belong to a path, such as the number of pairs, are skipped.

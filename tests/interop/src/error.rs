@@ -33,7 +33,7 @@ pub enum BootError {
     Build {
         /// Path of the complete log.
         log: PathBuf,
-        /// Last lines of the log.
+        /// Last lines of the log of the build.
         tail: String,
     },
     /// The emulator exited before the guest was ready.

@@ -85,7 +85,8 @@ impl Running {
         let (reader, writer) = std::io::pipe().map_err(failed)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
         let child = command.process_group(0).spawn().map_err(failed)?;
-        // `command` holds the writing end of the pipe. It must be closed so that `follow` sees the end of the output.
+        // `follow` sees the end of the output only after `command`, which holds the writing end of the pipe, is
+        // dropped.
         drop(command);
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let job = Arc::new(Job::default());
@@ -230,7 +231,7 @@ pub(crate) enum Exit {
 }
 
 impl Job {
-    /// Appends to the output.
+    /// Appends text to the output of the command, and wakes the waiting threads.
     pub(crate) fn write(&self, text: &str) {
         self.lock().output.push_str(text);
         self.changed.notify_all();

@@ -273,7 +273,7 @@ impl<'a> Scene<'a> {
         self.check_counters(gained, |scene| scene.check_output(words, expected))
     }
 
-    /// Checks the result of librdmacm.
+    /// Runs `rdma-getaddrinfo`, a client of librdmacm, in the guest. Checks its output.
     fn check_output(&mut self, words: &str, expected: &str) -> Result<(), RunError> {
         let command = format!("rdma-getaddrinfo {words} 7174");
         let found = self.guest_runs(&command, 0, &[])?.output;

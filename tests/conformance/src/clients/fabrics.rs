@@ -20,7 +20,7 @@ pub struct Plan {
     pub kind: &'static str,
     /// Speed of all links.
     pub speed: LinkSpeed,
-    /// Fraction of the links that are omitted.
+    /// Fraction of the links that the generator omits from the fabric.
     pub drop_links: f64,
     /// OpenSM's LMC.
     pub lmc: u8,

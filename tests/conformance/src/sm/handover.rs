@@ -44,7 +44,7 @@ impl Who {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name of the SM program.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -214,7 +214,8 @@ fn stood_by(manager: &Running) -> bool {
     matches!(manager, Running::OpenSm(opensm) if opensm.log().contains("Entering STANDBY state"))
 }
 
-/// On ibsim, an OpenSM may become master without a sweep. Adds a note about this, and checks the reason.
+/// On ibsim, an OpenSM may become master without a sweep. Stops this OpenSM, and checks in its log that it waited for a
+/// TrapRepress. Notes this for the report.
 ///
 /// A standby OpenSM reports its priority to the master with trap 144. It then waits for a TrapRepress, which ibsim
 /// drops. When OpenSM exits, it logs that the trap is outstanding. Whether OpenSM was standby before the handover
