@@ -34,7 +34,7 @@ fn collect<'a>(
     }
 }
 
-/// Generates a page.
+/// Generates the man page of a command.
 fn page(
     command: &clap::Command,
     name: &str,

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Parameters of the fat tree, as for `ibfabric gen fat-tree`.
     #[arg(long, value_name = "K LEVELS", default_value = "8 2")]
     tree: String,
-    /// Seed of the choice of links.
+    /// Seed that selects which links are cut.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Library for every second client, instead of Debian's libumad2sim.so.

@@ -64,7 +64,7 @@ const FIELDS: &[(&str, &str, Kind)] = &[
     ("vcrc", "infiniband.variant.crc", Number),
     ("deth/q_key", "infiniband.deth.q_key", Number),
     ("deth/source_qpn", "infiniband.deth.srcqp", Number),
-    // tshark uses the same names for the fields of an AtomicETH.
+    // For the address and the R_Key in an AtomicETH, tshark uses the names of the fields in an RETH.
     ("reth/va|atomic/va", "infiniband.reth.va", Number),
     ("reth/rkey|atomic/rkey", "infiniband.reth.r_key", Number),
     ("reth/length", "infiniband.reth.dmalen", Number),
