@@ -157,7 +157,7 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
         server.wait(LIMIT)?;
         output
     };
-    // The last line of numbers contains size, iterations and results.
+    // The last line of perftest that consists of numbers contains size, iterations and results.
     let figures = output.lines().rev().find_map(|line| {
         let numbers: Option<Vec<f64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();

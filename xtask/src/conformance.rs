@@ -115,8 +115,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs OpenSM and ibfabric, and prints how their tables compare. Returns the checksum of OpenSM's tables if they
-    /// are equal.
+    /// Runs OpenSM and ibfabric, and prints whether their tables differ. Returns the checksum of OpenSM's tables if
+    /// they do not differ.
     fn compare(
         &mut self,
         name: &str,

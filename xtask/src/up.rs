@@ -14,7 +14,7 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Duration of the requests of the programs, in seconds.
+    /// For how many seconds programs are run while links are cut.
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     seconds: u64,
     /// Number of concurrent programs.

@@ -129,7 +129,7 @@ impl Wire {
         self.relay = Some(thread::spawn(move || relay.run(&stops)));
     }
 
-    /// Returns a command that runs a program in one of the new namespaces. The command has no arguments yet.
+    /// Returns a command that runs a program in one of the wire's two namespaces. The caller adds the arguments.
     pub(crate) fn command(&self, namespace: usize, program: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[namespace]]).arg(program);

@@ -222,7 +222,7 @@ impl Requester {
         self.held
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this requester.
     #[must_use]
     pub const fn counters(&self) -> RequesterCounters {
         self.counters

@@ -47,7 +47,8 @@ pub struct ResponderConfig {
 }
 
 impl Default for ResponderConfig {
-    /// Returns timeouts of 1 s, three retries, 1024 transfers, 4096 requests and 256 MiB.
+    /// Returns timeouts of 1 s with three retries, and limits of 1024 transfers, 4096 waiting requests, and 256 MiB for
+    /// all RMPP messages.
     fn default() -> Self {
         Self {
             timing: Timing::default(),
@@ -258,7 +259,7 @@ impl Responder {
         self.inbound.held() + self.outbound.held() + self.waiting
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this responder.
     #[must_use]
     pub const fn counters(&self) -> ResponderCounters {
         self.counters

@@ -23,7 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The header that precedes each MAD of a device:
+//! The header that precedes each MAD that is read from a device or written to it:
 //!
 //! ```
 //! use ib_umad::abi::UmadHeader;

@@ -378,7 +378,7 @@ fn key(mad: &Mad) -> (u8, u32) {
     (mad.class().0, id as u32)
 }
 
-/// Returns true if a MAD is a request that has a response.
+/// Returns true if a MAD is a request that the peer must answer, or a segment of such a request.
 fn wants_answer(mad: &Mad) -> bool {
     let about_a_transfer = mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA;
     !mad.method().is_response() && mad.method().response().is_some() && !about_a_transfer

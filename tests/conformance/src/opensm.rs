@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// An error of a run.
+/// The reason why a run of OpenSM has failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
@@ -17,7 +17,7 @@ pub enum PeerError {
         program: &'static str,
         /// Its package.
         package: &'static str,
-        /// The system's error.
+        /// The error that the system call returned.
         source: io::Error,
     },
     /// A file cannot be read or written.
@@ -25,7 +25,7 @@ pub enum PeerError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The error that the system call returned.
         source: io::Error,
     },
     /// ibsim ended before it accepted clients.
@@ -39,20 +39,20 @@ pub enum PeerError {
         /// The limit.
         seconds: u64,
     },
-    /// A program ended too early.
+    /// A program ended before its task was done.
     #[error("{program} ended with {status}: {log}")]
     Ended {
         /// The program.
         program: &'static str,
-        /// Its exit status.
+        /// The program's exit status.
         status: ExitStatus,
-        /// Its output.
+        /// The program's output.
         log: String,
     },
     /// OpenSM has failed.
     #[error("opensm ended with {status}: {log}")]
     Failed {
-        /// Its exit status.
+        /// OpenSM's exit status.
         status: ExitStatus,
         /// The end of OpenSM's log.
         log: String,

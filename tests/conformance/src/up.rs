@@ -57,7 +57,7 @@ pub struct ManyClients<'a> {
     pub seed: u64,
 }
 
-/// Results of a run.
+/// Results of a run with many clients.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Number of program runs.

@@ -17,7 +17,7 @@ pub enum BootError {
     File {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error that the system call returned.
         source: io::Error,
     },
     /// A program that prepares the guest failed.
@@ -81,7 +81,7 @@ pub enum RunError {
     Start {
         /// The program with its arguments.
         command: String,
-        /// The error of the system.
+        /// The error that the system call returned.
         source: io::Error,
     },
     /// The expected event did not happen within the time limit. If the event was the end of the command, the command
@@ -104,7 +104,7 @@ pub enum RunError {
         command: String,
         /// The expected event as a verb phrase: `print "…"`.
         what: String,
-        /// Its exit status.
+        /// Exit status of the command.
         status: u8,
         /// Its output.
         output: String,
@@ -114,7 +114,7 @@ pub enum RunError {
     Failed {
         /// The command.
         command: String,
-        /// Its exit status.
+        /// Exit status of the command.
         status: u8,
         /// Its output.
         output: String,

@@ -221,7 +221,7 @@ impl Default for State {
     }
 }
 
-/// Exit of a command.
+/// How a command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Exit status, as a shell reports it.
@@ -237,7 +237,7 @@ impl Job {
         self.changed.notify_all();
     }
 
-    /// Records the exit and wakes the waiting threads.
+    /// Records how the command has ended, and wakes the waiting threads.
     pub(crate) fn finish(&self, exit: Exit) {
         self.set_exit(&mut self.lock(), exit);
     }

@@ -9,7 +9,7 @@ use super::compare::missing;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The format of a field.
+/// The format in which `capture read` and tshark print a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A number in any base.

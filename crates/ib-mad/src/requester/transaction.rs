@@ -31,7 +31,7 @@ pub(super) struct Transaction {
     pub(super) request: Request,
     /// The time of the first attempt.
     pub(super) started: Option<Instant>,
-    /// The number of attempts.
+    /// The number of attempts so far.
     pub(super) attempts: u32,
     /// True if the request is in the requester's `ready` queue.
     pub(super) listed: bool,

@@ -114,7 +114,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Returns the next segment. Responses take turns.
+    /// Returns the next segment to send. The responses that can send take turns.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(key) = self.ready.pop_front() {
             let Some(transfer) = self.transfers.get_mut(&key) else { continue };
@@ -133,7 +133,7 @@ impl Outbound {
         None
     }
 
-    /// Handles an ACK.
+    /// Handles a requester's ACK of segments of a response.
     pub(super) fn handle(&mut self, now: Instant, key: TransferKey, mad: &Mad) -> AckResult {
         let Some(transfer) = self.transfers.get_mut(&key) else { return AckResult::Pending };
         match transfer.sender.handle(&mad.rmpp()) {

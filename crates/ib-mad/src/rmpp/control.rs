@@ -15,7 +15,7 @@ pub struct Acknowledgement {
     pub window_last: u32,
 }
 
-/// Role of a received datagram.
+/// What RMPP takes a received datagram for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Not an RMPP datagram: a single MAD.
@@ -30,7 +30,7 @@ pub enum Kind {
     Bad(RmppStatus),
 }
 
-/// Returns the role of a received datagram.
+/// Returns what RMPP takes a received datagram for.
 ///
 /// OpenSM sets only the Active flag and expects the kernel to fill in the other RMPP fields. Under ibsim, no kernel
 /// does so. Therefore a datagram with the Active flag but without segment number, First flag and Last flag is also

@@ -58,7 +58,7 @@ impl Plan {
         plan(kind)
     }
 
-    /// Returns the name of the plan.
+    /// Returns a name of the fabric: kind, speed, fraction of omitted links, LMC.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = format!("{} {}", self.kind, self.speed);

@@ -178,7 +178,7 @@ impl<'a> Stage<'a> {
         Ok((answer, name.with_extension("out")))
     }
 
-    /// Starts a client that keeps running.
+    /// Starts a client, and returns while the client is still running.
     ///
     /// # Errors
     /// Fails if the client cannot be started.

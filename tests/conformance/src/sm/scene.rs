@@ -183,7 +183,7 @@ impl<'a> Scene<'a> {
         Ok(self.run_client(&question)?.0.output)
     }
 
-    /// Starts a client that keeps running.
+    /// Starts a client, and returns while the client is still running.
     ///
     /// # Errors
     /// Fails if the client cannot be started.
