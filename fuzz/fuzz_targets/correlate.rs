@@ -1,7 +1,7 @@
 //! Correlates arbitrary bytes as one capture, and as two captures: the bytes with their second half, and with
 //! themselves.
 //!
-//! Checks that the three parts of each message's latency add up to the whole latency.
+//! Checks that the three parts of a message's time in flight add up to the whole time in flight.
 
 #![no_main]
 

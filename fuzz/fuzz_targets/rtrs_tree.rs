@@ -1,7 +1,7 @@
 //! The socket for the statistics and control tree of RTRS receives arbitrary requests and writes.
 //!
-//! Checks that every listed entry exists. Each line of the input is a request of the socket protocol, or `PATH=VALUE`,
-//! which writes the value to this path at client and server.
+//! Checks that every path in the tree that a listing shows exists. Each line of the input is a request of the socket
+//! protocol, or `PATH=VALUE`, which writes the value to this path at client and server.
 #![no_main]
 
 use std::time::Duration;

@@ -69,10 +69,10 @@ pub struct RequesterCounters {
 
 /// Sends requests of any class, within a window, and assigns responses to them.
 ///
-/// The owner passes received MADs to [`Requester::handle`], and calls [`Requester::handle_timeout`]
-/// at the deadline of [`Requester::poll_timeout`]. After both, it calls
-/// [`Requester::poll_transmit`] and [`Requester::poll_event`] until they return `None`. Every
-/// started request ends with exactly one [`Completion`], unless it is cancelled.
+/// The program that owns a requester passes received MADs to [`Requester::handle`]. It calls
+/// [`Requester::handle_timeout`] at the deadline that [`Requester::poll_timeout`] returns. After both, it calls
+/// [`Requester::poll_transmit`] and [`Requester::poll_event`] until they return `None`. Every started request ends with
+/// exactly one [`Completion`], unless it is cancelled.
 #[derive(Debug)]
 pub struct Requester {
     config: RequesterConfig,

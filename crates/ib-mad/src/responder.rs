@@ -104,7 +104,7 @@ pub struct ResponderCounters {
 
 /// Receives requests and sends responses of any length.
 ///
-/// The owner drives a responder like a [`Requester`](crate::Requester): [`Responder::handle`],
+/// The program that owns a responder drives it like a [`Requester`](crate::Requester): [`Responder::handle`],
 /// [`Responder::handle_timeout`], [`Responder::poll_transmit`], [`Responder::poll_event`], [`Responder::poll_timeout`].
 /// The memory of a responder never exceeds the limits in [`ResponderConfig`].
 #[derive(Debug)]

@@ -384,9 +384,9 @@ fn wants_answer(mad: &Mad) -> bool {
     !mad.method().is_response() && mad.method().response().is_some() && !about_a_transfer
 }
 
-/// Registers an agent and returns its number. If the kernel or library lacks the newer ioctl, uses the older one,
-/// which cannot request RMPP in userspace. The kernel then passes all segments to an agent for which it does
-/// not handle RMPP.
+/// Registers an agent and returns its number. If the kernel or library lacks [`REGISTER_AGENT2`], uses
+/// [`REGISTER_AGENT`], which cannot request RMPP in userspace. The kernel then still passes all segments to an agent
+/// for which it does not handle RMPP.
 fn register(file: &File, agent: UmadAgent, rmpp: UmadRmpp) -> io::Result<u32> {
     let by_user = agent.class.may_use_rmpp() && rmpp == UmadRmpp::User;
     let registration = Registration {

@@ -15,8 +15,8 @@
 //! | [`capture`] | captures of `ibfabric sim` while clients run |
 //! | [`process`] | processes that are killed at the end of the run |
 //!
-//! Two stages on the same fabric produce two [`stage::Record`]s, which are compared entry by entry. Only the simulator,
-//! the net file and the preloaded library differ.
+//! Two stages on the same fabric produce two [`stage::Record`]s, which are compared client by client. Only the
+//! simulator, the net file and the preloaded library of the stages differ.
 
 pub mod capture;
 pub mod expect;

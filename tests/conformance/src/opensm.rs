@@ -54,7 +54,7 @@ pub enum PeerError {
     Failed {
         /// OpenSM's exit status.
         status: ExitStatus,
-        /// The end of OpenSM's log.
+        /// The last lines of OpenSM's log.
         log: String,
     },
 }

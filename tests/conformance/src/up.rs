@@ -167,7 +167,7 @@ pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Waits until `up` accepts programs. Then a thread reads and drops further lines.
+/// Waits until `up` accepts programs. A thread reads all lines that `up` prints, also later, and drops them.
 fn wait_ready(up: &mut Group) -> io::Result<()> {
     let output = up.child().stdout.take().expect("it is piped");
     let (told, ready) = std::sync::mpsc::channel();

@@ -76,7 +76,7 @@ impl Outbound {
         self.held
     }
 
-    /// Starts sending a response of at most `free` bytes.
+    /// Starts sending a response. Fails if its data takes more than `free` bytes.
     pub(super) fn start(
         &mut self,
         key: TransferKey,

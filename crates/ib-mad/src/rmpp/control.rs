@@ -15,7 +15,7 @@ pub struct Acknowledgement {
     pub window_last: u32,
 }
 
-/// What RMPP takes a received datagram for.
+/// The kind of a received datagram: a single MAD, or a message of the RMPP protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Not an RMPP datagram: a single MAD.
@@ -30,7 +30,7 @@ pub enum Kind {
     Bad(RmppStatus),
 }
 
-/// Returns what RMPP takes a received datagram for.
+/// Returns the kind of a received datagram.
 ///
 /// OpenSM sets only the Active flag and expects the kernel to fill in the other RMPP fields. Under ibsim, no kernel
 /// does so. Therefore a datagram with the Active flag but without segment number, First flag and Last flag is also

@@ -92,7 +92,8 @@ pub struct Record {
     pub faults: Vec<String>,
     /// The engine that configured the switches.
     pub engine: String,
-    /// Number of checks within this stage. The comparisons of its entries with those of another stage are not counted.
+    /// Number of checks within this stage. Comparisons of its clients' results with those of another stage are not
+    /// counted.
     pub checks: usize,
 }
 

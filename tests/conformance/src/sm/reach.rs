@@ -17,7 +17,7 @@ use crate::clients::manager;
 use crate::clients::server::{Kind, Order};
 use crate::clients::stage::StageError;
 
-/// The fabrics. ibsim needs a second to start the largest one.
+/// The fabrics from which a run chooses one. ibsim needs a second to start the largest one.
 const FABRICS: [&str; 10] = [
     "fat-tree 4 2",
     "fat-tree 4 3",
