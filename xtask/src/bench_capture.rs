@@ -243,7 +243,7 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
             let report: Value = serde_json::from_reader(output)?;
             for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
                 let values = if is_on { &mut found.on } else { &mut found.off };
-                // The program has exited, so it can no longer be asked which share of its packets was captured.
+                // The share of captured packets is unknown, because the program that counts them has exited.
                 values.push(self::number(&report["latency_us"][key]));
             }
         }

@@ -79,7 +79,7 @@ impl Guest {
     /// Fails with [`BootError::Unavailable`] if this machine cannot run guests. Other errors report which step has
     /// failed.
     pub fn boot(options: &GuestOptions) -> Result<Self, BootError> {
-        // What can fail at once comes first, because building the image may take two minutes.
+        // Steps that can fail at once come first, because building the image may take two minutes.
         let network = Network::create(options.mtu)?;
         image::ensure_qemu()?;
         let image = Image::obtain()?;

@@ -51,7 +51,7 @@ enum State {
     Receiving(Box<Receiver>),
 }
 
-/// What the requester must do after an event of a request.
+/// The actions that the requester must execute after an event of a request.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     /// A MAD to send to the peer.
@@ -351,7 +351,7 @@ impl Transaction {
 }
 
 impl Step {
-    /// Returns how many bytes the reassembled response takes that ends the request; 0 if there is none.
+    /// Returns how many bytes the reassembled response that ends the request takes; 0 without a response.
     pub(super) fn held(&self) -> usize {
         self.end.as_ref().and_then(|end| end.as_ref().ok()).map_or(0, Message::held)
     }

@@ -32,7 +32,7 @@ const MEETING: Plan = FABRICS[0];
 /// A fabric with more nodes than [`records::RECORDS`].
 const MANY_HOSTS: Plan = plan("xgft 28,36 1,8");
 
-/// What a case tests.
+/// The subject that a case tests, with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub enum CaseKind {
     /// The SM brings up a fabric with the given engine.
