@@ -25,7 +25,7 @@ pub(crate) struct Args {
     only: Option<Quantity>,
 }
 
-/// The measured quantity.
+/// A quantity that this benchmark measures.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Quantity {
     /// Message rate of a captured queue pair.

@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Number of runs, each with its own seed; not for `fuzz`.
     #[arg(long, value_name = "N", default_value_t = 500)]
     runs: u64,
-    /// The first seed.
+    /// The seed of the first run.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     first: u64,
     /// The time for which each fuzz target, or each run of `corruption`, runs.

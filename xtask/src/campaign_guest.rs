@@ -70,7 +70,7 @@ impl Cell {
         Self { programs, kernel_reads, size, depth, impairment }
     }
 
-    /// Returns the number of READs.
+    /// Returns the number of READs or pings of a run.
     const fn count(&self) -> u32 {
         match (self.programs, self.size) {
             (Programs::Ping, _) => 100,

@@ -51,7 +51,7 @@ pub(crate) struct SampleArgs {
     /// Seed of the random choice of comments and messages.
     #[arg(long)]
     seed: u64,
-    /// Number of comments and messages.
+    /// Number of comments and messages to print.
     #[arg(long, default_value_t = 220)]
     count: usize,
 }

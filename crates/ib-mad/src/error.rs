@@ -27,7 +27,7 @@ pub enum StartError {
     NoMessage {
         /// The class of the request.
         class: MgmtClass,
-        /// The length of the data in bytes.
+        /// The length of the request's data in bytes.
         length: usize,
     },
 }
@@ -75,7 +75,7 @@ pub enum RespondError {
     NoMessage {
         /// The class of the response.
         class: MgmtClass,
-        /// The length of the data in bytes.
+        /// The length of the response's data in bytes.
         length: usize,
     },
     /// A response to the same request is already being sent.
@@ -90,7 +90,7 @@ pub enum RespondError {
     /// The response exceeds the memory limit of all requests and responses.
     #[error("a response of {length} bytes exceeds the memory limit: {free} bytes are free")]
     NoRoom {
-        /// The length of the data in bytes.
+        /// The length of the response's data in bytes.
         length: usize,
         /// The free part of the memory limit in bytes.
         free: usize,

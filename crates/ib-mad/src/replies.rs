@@ -14,7 +14,7 @@ use ib_wire::mad::{MAD_LENGTH, Mad};
 pub(crate) struct Replies(VecDeque<Datagram>);
 
 impl Replies {
-    /// The maximum length of the queue.
+    /// The maximum number of queued datagrams.
     pub(crate) const CAPACITY: usize = 1024;
 
     pub(crate) fn push(&mut self, datagram: Datagram) {

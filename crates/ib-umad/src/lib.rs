@@ -51,7 +51,7 @@ pub enum UmadError {
     NoDevice {
         /// The requested device.
         wanted: String,
-        /// The existing devices.
+        /// The list of the existing devices.
         known: String,
     },
     /// A file has unexpected content.

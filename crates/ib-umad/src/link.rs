@@ -95,7 +95,7 @@ impl UmadOptions {
 pub struct UmadMessage {
     /// The sender's address; for a lost request, the address to which it was sent.
     pub remote: Remote,
-    /// Local QP number.
+    /// Number of the local QP of the message: 0 for SMPs, 1 for other classes.
     pub local_qpn: Qpn,
     /// True if this is a sent request that has received no response. Then `bytes` contains the beginning of the
     /// request.

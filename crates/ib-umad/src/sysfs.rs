@@ -61,7 +61,7 @@ impl UmadDevice {
         })
     }
 
-    /// Returns the path of the device.
+    /// Returns the path of the umad device.
     #[must_use]
     pub fn path(&self) -> String {
         format!("/dev/infiniband/umad{}", self.number)

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`fabrics`] | the fabrics of all runs |
+//! | [`fabrics`] | the fabrics on which the clients run |
 //! | [`server`] | the simulator under test: Debian's ibsim or `ibfabric sim` |
 //! | [`manager`] | a real OpenSM that keeps running on the simulator |
 //! | [`program`] | runs a client and records its output |

@@ -22,7 +22,7 @@ use crate::sm::scene::{Gear, Outcome, Scene, patient};
 
 pub mod damaged;
 
-/// Number of paths that both programs trace.
+/// Number of paths that ibfabric's tracer and `ibtracert` both trace.
 const PAIRS: usize = 120;
 
 /// Timeout and number of attempts of ibfabric's tracer. They are small, because on some simulators some responses never

@@ -47,7 +47,7 @@ pub enum BootError {
     /// The guest was not ready in time.
     #[error("the guest was not ready after {} s:\n{console}", limit.as_secs())]
     Silent {
-        /// The time limit.
+        /// The time limit that has expired.
         limit: Duration,
         /// Last output of the emulator and of the guest's kernel.
         console: String,
@@ -92,7 +92,7 @@ pub enum RunError {
         command: String,
         /// The expected event as a verb phrase: `exit`, `print "…"`.
         what: String,
-        /// The time limit.
+        /// The time limit that has expired.
         limit: Duration,
         /// Its output.
         output: String,

@@ -204,7 +204,7 @@ pub(crate) struct Job {
     changed: Condvar,
 }
 
-/// Output and exit of a command.
+/// Output and exit status of a command.
 #[derive(Debug)]
 pub(crate) struct State {
     output: String,

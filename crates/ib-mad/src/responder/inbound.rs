@@ -33,13 +33,13 @@ enum Transfer {
 /// The result of a received segment.
 #[derive(Debug)]
 pub(super) enum SegmentResult {
-    /// Nothing is sent.
+    /// The responder sends nothing.
     Silent,
-    /// An ACK to send.
+    /// The responder sends this ACK.
     Reply(Mad),
-    /// An ACK to send; the request is complete.
+    /// The responder sends this ACK; the request is complete.
     Complete(Mad, Box<Message>),
-    /// The transfer has ended; STOP or ABORT with this status must be sent.
+    /// The transfer has ended, and the responder sends STOP or ABORT with this status.
     Refused(RmppStatus),
 }
 

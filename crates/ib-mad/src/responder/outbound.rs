@@ -40,9 +40,9 @@ struct Transfer {
 /// The result of a received ACK.
 #[derive(Debug)]
 pub(super) enum AckResult {
-    /// Not all segments are acknowledged.
+    /// Some segments of the response are not acknowledged yet.
     Pending,
-    /// All segments are acknowledged.
+    /// All segments of the response are acknowledged.
     Delivered(Remote),
     /// The ACK violates the protocol.
     Violation(Remote, RmppStatus),
@@ -53,7 +53,7 @@ pub(super) enum AckResult {
 pub(super) enum Expired {
     /// Unacknowledged segments are retransmitted.
     Retransmit,
-    /// No retry is left.
+    /// No retry is left, so the response has failed.
     Failed {
         /// The key of the failed response. The caller must remove this response.
         key: TransferKey,

@@ -55,13 +55,13 @@ impl Sender {
         &self.header
     }
 
-    /// Returns the length of the data in bytes.
+    /// Returns the length of the message's data in bytes.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.data.len()
     }
 
-    /// Returns the number of segments.
+    /// Returns the number of segments of the message.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count

@@ -1,4 +1,4 @@
-//! The fabrics of all runs.
+//! The fabrics on which the clients run.
 
 use std::fs;
 use std::io::BufWriter;

@@ -86,11 +86,11 @@ pub struct Entry {
 /// Results of a stage.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The results of the clients, in order.
+    /// The results of the clients, in the order in which the clients ran.
     pub entries: Vec<Entry>,
     /// The failed checks.
     pub faults: Vec<String>,
-    /// The engine that configured the switches.
+    /// The routing engine that configured the switches.
     pub engine: String,
     /// Number of checks within this stage. Comparisons of its clients' results with those of another stage are not
     /// counted.

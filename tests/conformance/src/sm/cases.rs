@@ -42,7 +42,7 @@ pub enum CaseKind {
     /// osmtest flows pass. If the second field is true, the umad library returns all MADs of a response, and more flows
     /// run.
     Flows(Plan, bool),
-    /// One SM hands over to the other.
+    /// One SM hands the subnet over to the other.
     Handover(Play),
     /// The SM does not configure a port whose M_Key has this protection level.
     Guarded(Plan, u8),

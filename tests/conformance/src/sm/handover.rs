@@ -26,7 +26,7 @@ pub enum Who {
 pub struct Play {
     /// The SM that is master when the other SM starts.
     pub first: Who,
-    /// The priorities of OpenSM and of `ibfabric sm`.
+    /// The SM priorities of OpenSM and of `ibfabric sm`.
     pub priorities: [u8; 2],
     /// The SM that runs on the first HCA, which has the lowest GUID. The other SM runs on the last HCA.
     pub lower: Who,
@@ -35,7 +35,7 @@ pub struct Play {
 }
 
 impl Who {
-    /// Returns the other SM.
+    /// Returns the other one of the two SMs.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {

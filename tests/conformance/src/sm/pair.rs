@@ -11,7 +11,7 @@ use crate::clients::manager;
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// Parameters of two simulators.
+/// Parameters of a run of two SMs, each on its own simulator.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
     /// The programs.
