@@ -102,7 +102,8 @@ impl Scene {
         Ok((finished.status, finished.output))
     }
 
-    /// Runs a command line with both programs, and compares their outputs and exit statuses.
+    /// Runs a command line with Debian's `ib_acme` and with `ibfabric acme`, and compares their outputs and exit
+    /// statuses.
     fn both(&mut self, words: &[&str], holds: &[&str]) -> Result<(), RunError> {
         let (status, theirs) = self.ask("ib_acme", &[], words, 0)?;
         let ibfabric = self.ibfabric.display().to_string();

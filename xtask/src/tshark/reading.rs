@@ -285,7 +285,7 @@ fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
 fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).arg("-n");
-    // These dissectors are disabled, because their heuristics match arbitrary payloads.
+    // Disables two dissectors of tshark whose heuristics match arbitrary payloads.
     command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
     for port in ports {
         command.args(["-d", &format!("udp.port=={port},infiniband")]);

@@ -109,7 +109,7 @@ fn change(
     let (traps, ups) = (traps(stage), stage.manager.ups());
     let line = format!("ibportstate -D {route} {number} {verb}");
     let (answer, kept) = stage.run_client(&Question::new(&line))?;
-    // The output contains the states before the change, and then the states after it.
+    // ibportstate prints the port's states before the change, and then the states after it.
     let after = answer.output.rsplit("After PortInfo set:").next().unwrap_or_default();
     check_states(stage, &line, after, states, &kept);
     stage.check(answer.code == Some(0), || format!("{line}: exit status {:?}", answer.code));
