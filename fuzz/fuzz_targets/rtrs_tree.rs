@@ -1,4 +1,5 @@
-//! The socket for the statistics and control tree of RTRS receives arbitrary requests and writes.
+//! RTRS receives arbitrary requests on the socket for its tree of statistics and controls. Arbitrary values are written
+//! into the tree.
 //!
 //! Checks that every path in the tree that a listing shows exists. Each line of the input is a request of the socket
 //! protocol, or `PATH=VALUE`, which writes the value to this path at client and server.

@@ -257,7 +257,7 @@ impl Tally {
     }
 }
 
-/// Returns the number of layers that a line of OpenSM's log contains.
+/// Returns the number of lash layers that a line of OpenSM's log contains.
 fn layers_in(line: &str) -> Option<u64> {
     let (_, rest) =
         line.split_once("Lanes needed: ").or_else(|| line.split_once("Lane requirements ("))?;

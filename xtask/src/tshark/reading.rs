@@ -298,7 +298,7 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     }
     let output = command.output().map_err(missing)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // A warning about running as root does not concern the file.
+    // tshark also warns if it runs as root. This warning does not concern the capture file.
     let warned = said.lines().any(|line| !line.is_empty() && !line.starts_with("Running as user"));
     if !output.status.success() || warned {
         return Err(format!("tshark failed for {}: {said}", file.display()).into());
