@@ -121,7 +121,7 @@ impl World {
         let (how, opcode) = (input.byte(), Opcode(input.byte()));
         let to_server = how & 1 != 0;
         let next = &mut self.next[usize::from(to_server)];
-        // Most packets have the next PSN.
+        // Most packets have the PSN that follows the previous packet in this direction.
         let psn = if how & 0x0e == 0x0e { Psn::truncated(input.byte().into()) } else { *next };
         *next = psn.wrapping_add(1);
         let qpn = if how & 0x30 == 0x30 { 1 } else { 17 + u32::from(to_server) };
@@ -140,7 +140,7 @@ impl World {
                     builder.immdt(ImmDt { data })
                 }
                 Header::Deth => builder.deth(Deth { q_key: QKey(1), source: Qpn::GSI }),
-                // Other opcodes are not dissected further.
+                // This target builds no packets with other headers.
                 _ => return,
             };
         }

@@ -1,4 +1,4 @@
-//! A connection manager receives arbitrary messages, while its owner connects, accepts and closes.
+//! A connection manager receives arbitrary messages, while the program that owns it connects, accepts and closes.
 //!
 //! Checks that the connection manager does not exceed its limits, and that its tables are empty after all connections
 //! were closed. The input is a list of events: a byte that selects the event, and its parameters.
@@ -101,7 +101,7 @@ impl World {
         if kind == AttributeId::CM_SIDR_REQ {
             content[8..16].copy_from_slice(&SERVICE.0.to_be_bytes());
         }
-        // Changes more bytes at arbitrary offsets.
+        // Overwrites up to seven bytes of the message at arbitrary offsets.
         for _ in 0..input.below(8) {
             let at = input.below(232);
             content[at] = input.byte();
@@ -112,7 +112,7 @@ impl World {
         self.cm.handle(self.now, &route(), &mad);
     }
 
-    /// Calls a function of the connection manager as its owner, in any state.
+    /// Calls a function of the connection manager, for a connection in any state.
     fn call(&mut self, input: &mut Input<'_>) {
         let (kind, which) = (input.below(10), input.byte());
         let qpn = Qpn::truncated(0x100 + u32::from(which));

@@ -1,7 +1,7 @@
 //! Correlates arbitrary bytes as one capture, and as two captures: the bytes with their second half, and with
 //! themselves.
 //!
-//! Checks that the parts of the latency of each message add up.
+//! Checks that the three parts of a message's time in flight add up to the whole time in flight.
 
 #![no_main]
 

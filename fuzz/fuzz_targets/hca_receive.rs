@@ -1,4 +1,5 @@
-//! An HCA receives arbitrary packets, while its owner posts requests and changes or destroys objects.
+//! An HCA receives arbitrary packets, while the program that owns it posts requests and changes or destroys objects of
+//! the HCA.
 //!
 //! Checks that memory without access rights does not change, and that every work request completes exactly once. The
 //! input is a list of events: a byte that selects the event, and its parameters.
@@ -212,7 +213,8 @@ impl World {
         self.next += 1;
     }
 
-    /// Changes, destroys and re-creates objects.
+    /// Changes the state of a queue pair, or destroys and re-creates a queue pair, a memory region or the address
+    /// handle.
     fn change(&mut self, input: &mut Input<'_>) {
         let place = input.below(self.queues.len());
         let id = self.queues[place].id;

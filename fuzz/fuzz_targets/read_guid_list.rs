@@ -1,6 +1,6 @@
 //! Parses arbitrary bytes as a GUID list.
 //!
-//! Checks that every line is an entry, discarded, empty or a comment. Entries must be the same after writing and
+//! Checks that each line yields at most one GUID or one discarded line. The GUIDs must be the same after writing and
 //! parsing again.
 
 #![no_main]

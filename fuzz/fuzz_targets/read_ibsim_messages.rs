@@ -18,7 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
                 (connect.id, connect.queue_pair, connect.is_sm),
                 (again.id, again.queue_pair, again.is_sm)
             );
-            // Long names are truncated. Invalid UTF-8 becomes longer, so it may be truncated, too.
+            // The encoder truncates long names. A parsed name with invalid UTF-8 is longer than its bytes, so it may be
+            // truncated, too.
             if connect.node.len() < 32 {
                 assert_eq!(connect.node, again.node);
             }

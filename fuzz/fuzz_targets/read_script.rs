@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
             if let Err(error) = sim.run(&command) {
                 assert!(!error.to_string().is_empty());
             }
-            // A link may flap indefinitely, so the time is limited.
+            // The script may let a link flap indefinitely, so the simulated time is limited.
             sim.run_until(sim.now() + Duration::from_nanos(100));
         }
         Err(error) => {

@@ -18,7 +18,7 @@ mod wire;
 
 use lab::{Lab, quick_client, small_server};
 
-/// The maximum number of modifications.
+/// How many modifications of the input are applied at most.
 const MOST: usize = 64;
 
 fuzz_target!(|input: &[u8]| {

@@ -1,7 +1,8 @@
-//! The socket for the statistics and control tree of RTRS receives arbitrary requests and writes.
+//! RTRS receives arbitrary requests on the socket for its tree of statistics and controls. Arbitrary values are written
+//! into the tree.
 //!
-//! Checks that every listed entry exists. Each line of the input is a request of the socket protocol, or `PATH=VALUE`,
-//! which writes the value to this path at client and server.
+//! Checks that every path in the tree that a listing shows exists. Each line of the input is a request of the socket
+//! protocol, or `PATH=VALUE`, which writes the value to this path at client and server.
 #![no_main]
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ mod wire;
 
 use lab::{Lab, Nodes, quick_client, small_server};
 
-/// The maximum number of lines.
+/// How many lines of the input are executed at most.
 const MOST: usize = 64;
 
 impl Ports for Nodes {

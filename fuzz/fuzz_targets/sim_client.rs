@@ -25,7 +25,7 @@ const COMMANDS: [&str; 10] = [
     "MKey A 5 2",
 ];
 
-/// Reads operations from the input.
+/// The rest of the input, from which operations are read.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

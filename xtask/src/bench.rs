@@ -1,4 +1,4 @@
-//! Compares the speed of OpenSM and ibfabric in one run.
+//! Compares how fast OpenSM and ibfabric compute forwarding tables, in alternating runs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,11 +14,11 @@ use crate::{TaskResult, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of each; the medians are compared.
+    /// Number of runs of ibfabric for each row; OpenSM runs at most equally often. The medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// Runs only the rows whose name contains this text, and does not write the table.
+    /// Measures only the rows whose name contains this text, and does not write the results to docs/benchmarks.md.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
@@ -272,7 +272,7 @@ fn milliseconds(value: f64) -> String {
     if value < 10.0 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
 }
 
-/// Returns a line about the environment of the measurements.
+/// Returns a line with the numbers of runs, the processor, and the versions of OpenSM and rustc.
 fn environment(runs: u16) -> String {
     let (opensm, rustc) = (version("opensm", "--version"), version("rustc", "--version"));
     format!(
@@ -285,7 +285,7 @@ fn environment(runs: u16) -> String {
 pub(crate) fn version(program: &str, argument: &str) -> String {
     let output = Command::new(program).arg(argument).output().ok();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    // The line of dashes that OpenSM prints first contains no digit.
+    // OpenSM prints a line of dashes before its version. This line contains no digit.
     let mut lines = text.iter().flat_map(|text| text.lines());
     lines.find(|line| line.contains(|c: char| c.is_ascii_digit())).unwrap_or("").to_owned()
 }

@@ -26,10 +26,10 @@ pub(crate) struct Args {
     /// Fabric on which all hosts resolve all hosts.
     #[arg(long, value_name = "KIND", default_value = "fat-tree 16 3")]
     fabric: String,
-    /// Measures the clients only, and writes no table.
+    /// Measures only clients that query one service, and does not write the results to docs/benchmarks.md.
     #[arg(long)]
     programs: bool,
-    /// Does not write the table.
+    /// Does not write the results to docs/benchmarks.md.
     #[arg(long)]
     dry: bool,
 }
@@ -145,7 +145,8 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
         Ok(found.map(|times| times.map(median)))
     };
     let together = open()?;
-    // Pins both processes, because the kernel might run the service on the processor on which this process polls.
+    // Pins the service and this process to different processors. Otherwise the kernel might run the service on the
+    // processor on which this process polls.
     pin(services[0].0.id(), "1")?;
     pin(std::process::id(), "0")?;
     let apart = open()?;

@@ -17,22 +17,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 15,
         value_parser = clap::value_parser!(u16).range(1..=999))]
     runs: u16,
-    /// Does not write the table.
+    /// Does not write the results to docs/benchmarks.md.
     #[arg(long)]
     dry: bool,
-    /// Measures only this, and writes no table.
+    /// Measures only this quantity, and does not write the results to docs/benchmarks.md.
     #[arg(long)]
     only: Option<Quantity>,
 }
 
-/// The measured quantity.
+/// A quantity that this benchmark measures.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Quantity {
     /// Message rate of a captured queue pair.
     Throughput,
     /// Message rate of a queue pair while a different queue pair is captured.
     Other,
-    /// Latency of a message.
+    /// Latency in µs of the messages of a captured program.
     Latency,
 }
 
@@ -235,14 +235,15 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
             if is_on {
                 start(binary, pid, 64, None)?;
             } else {
-                // Without a capture, the program also handles one control request. So only the capture differs.
+                // This control request replaces the one that starts a capture, so that both runs differ only in the
+                // capture.
                 ask(binary, pid, &["list"])?;
             }
             let output = running.0.stdout.take().ok_or("it is piped")?;
             let report: Value = serde_json::from_reader(output)?;
             for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
                 let values = if is_on { &mut found.on } else { &mut found.off };
-                // The captured share is unknown, because the program has exited.
+                // The share of captured packets is unknown, because the program that counts them has exited.
                 values.push(self::number(&report["latency_us"][key]));
             }
         }

@@ -15,11 +15,11 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of each; the medians are compared.
+    /// Number of runs of soft RoCE and of ibfabric for each row; the medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// Does not write the table.
+    /// Does not write the results to docs/benchmarks.md.
     #[arg(long)]
     dry: bool,
 }
@@ -39,7 +39,7 @@ An emulator runs the guest without KVM. Both are slower than on hardware, so onl
 |---|---|---|---|---|
 ";
 
-/// The UDP port of the software HCA in the guest, because the kernel uses 4791.
+/// The UDP port of ibfabric's software HCA in the guest. The kernel's soft RoCE uses port 4791.
 const OWN_PORT: &str = "4792";
 
 /// The option with which `ibfabric rdma` polls for completions, as perftest does.
@@ -52,10 +52,11 @@ const LIMIT: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy)]
 struct Row {
     what: &'static str,
-    /// Name of the perftest program, without the prefix `ib_`. The next fields are the subcommand and operation of
-    /// `ibfabric rdma`, and the arguments of both programs.
+    /// Name of the perftest program, without the prefix `ib_`.
     theirs: &'static str,
+    /// The subcommand of `ibfabric rdma`, and its operation.
     ours: &'static str,
+    /// The arguments of both programs.
     arguments: &'static str,
     is_latency: bool,
 }
@@ -156,7 +157,7 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
         server.wait(LIMIT)?;
         output
     };
-    // The last line of numbers contains size, iterations and results.
+    // The last line of perftest that consists of numbers contains size, iterations and results.
     let figures = output.lines().rev().find_map(|line| {
         let numbers: Option<Vec<f64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();

@@ -19,17 +19,17 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of each; the medians of the ratios are printed.
+    /// Number of runs of ibfabric and of the other program for each row; the medians of the ratios are printed.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
     /// Duration of a run, in seconds.
     #[arg(long, value_name = "S", default_value_t = 4)]
     seconds: u16,
-    /// Measures only on this machine, or only in a guest.
+    /// Measures only on this machine, or only in a guest; does both without this option.
     #[arg(long, value_enum)]
     only: Option<Scope>,
-    /// Does not write the table.
+    /// Does not write the results to docs/benchmarks.md.
     #[arg(long)]
     dry: bool,
 }

@@ -17,14 +17,14 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of each; the medians are compared.
+    /// Number of runs on each simulator; the medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// Runs only the fabrics whose name contains this text, and does not write the table.
+    /// Measures only the fabrics whose name contains this text, and does not write the results to docs/benchmarks.md.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Runs ibsim only, and does not write the table.
+    /// Measures only ibsim, and does not write the results to docs/benchmarks.md.
     #[arg(long)]
     ibsim_alone: bool,
 }

@@ -20,11 +20,11 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of each; the medians are compared.
+    /// Number of runs of each SM; the medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// Does not write the table.
+    /// Does not write the results to docs/benchmarks.md.
     #[arg(long)]
     dry: bool,
 }
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     let all = [BenchedSm::OpenSm(4), BenchedSm::OpenSm(32), BenchedSm::Ours];
     let mut times = all.map(|_| Vec::new());
     for round in 0..usize::from(args.runs) {
-        // The SMs run alternately. Each round starts with a different SM, so that the order favours none.
+        // Each SM runs once in each iteration. Each iteration starts with the next SM, so that the order favours none.
         for at in (0..all.len()).map(|place| (place + round) % all.len()) {
             let directory = tempfile::tempdir_in(scratch.path())?;
             times[at].push(on_ibsim(all[at], &net, directory.path(), (&library, &binary))?);

@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Number of runs, each with its own seed; not for `fuzz`.
     #[arg(long, value_name = "N", default_value_t = 500)]
     runs: u64,
-    /// The first seed.
+    /// The seed of the first run.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     first: u64,
     /// The time for which each fuzz target, or each run of `corruption`, runs.
@@ -31,10 +31,10 @@ enum Campaign {
     Fuzz,
     /// Discoveries of fabrics with random faults.
     Discovery,
-    /// Managed fabrics with random faults, and SMs that exit and take over.
+    /// SMs on fabrics with random faults. An SM may exit, and another one takes over.
     Managed,
-    /// Subnets that lose and gain links and switches, compared with a walk through their tables, in virtual
-    /// time. One run in ten is on a real ibsim, also with OpenSM.
+    /// SMs on subnets that lose and gain links and switches, in virtual time: every route is followed through the
+    /// tables. One run in ten is on a real ibsim, also with OpenSM.
     Sm,
     /// The tracer on fabrics with up to four faults.
     Tracer,

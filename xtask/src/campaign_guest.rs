@@ -25,7 +25,7 @@ const LISTENS: Duration = Duration::from_secs(20);
 /// Soft RoCE sends IPv4 packets without a UDP checksum.
 const ZERO_CHECKSUM: &str = "--allow-zero-checksum";
 
-/// Which programs run.
+/// The pair of programs that a run uses.
 #[derive(Clone, Copy, Debug)]
 enum Programs {
     /// `rdma ping` with a server in the guest, or `rping -c` in the guest with ibfabric's server.
@@ -34,7 +34,7 @@ enum Programs {
     Bandwidth,
 }
 
-/// One combination of parameters.
+/// The parameters that a seed selects for a run.
 #[derive(Debug)]
 struct Cell {
     programs: Programs,
@@ -70,7 +70,7 @@ impl Cell {
         Self { programs, kernel_reads, size, depth, impairment }
     }
 
-    /// Returns the number of READs.
+    /// Returns the number of READs or pings of a run.
     const fn count(&self) -> u32 {
         match (self.programs, self.size) {
             (Programs::Ping, _) => 100,
@@ -79,7 +79,8 @@ impl Cell {
         }
     }
 
-    /// Returns perftest options for the number of READs, their size and the depth. `rdma bw` has the same options.
+    /// Returns the options for the number of READs, their size, and how many are outstanding at a time. perftest and
+    /// `rdma bw` have the same options.
     fn measure(&self) -> [String; 6] {
         let words = ["-n", "-s", "-t"].map(str::to_owned);
         let [n, s, t] = words;

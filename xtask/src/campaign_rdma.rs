@@ -22,7 +22,7 @@ type Failed = Box<dyn std::error::Error>;
 /// Time limit of a run.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// One combination of parameters.
+/// The parameters that a seed selects for a run.
 #[derive(Debug)]
 struct Cell {
     /// The operation of `bw`; `None` if the run uses `ping`, which compares the data of READs and WRITEs.

@@ -10,7 +10,7 @@ use conformance::sm::scene::Gear;
 use crate::campaign::seeds;
 use crate::{TaskResult, release_artifact};
 
-/// One of this many runs uses a real ibsim, first with `ibfabric sm` and then with OpenSM.
+/// One in this many runs uses a real ibsim, first with `ibfabric sm` and then with OpenSM.
 const ONE_IN: u64 = 10;
 
 pub(crate) fn run(first: u64, runs: u64) -> TaskResult {

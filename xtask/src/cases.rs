@@ -75,7 +75,7 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Returns the directory.
+    /// Returns the path of the output directory.
     pub(crate) fn path(&self) -> &Path {
         &self.directory
     }

@@ -151,8 +151,8 @@ impl Harness<'_> {
     }
 }
 
-/// Returns the record of a fabric that runs only on the simulator under test. Adds a fault if ibsim supports the
-/// fabric.
+/// Returns the results of a case that runs only on the simulator under test, because ibsim does not support the fabric.
+/// Records a fault if ibsim supports it after all.
 fn alone(mut found: Record, ibsim: &Setup<'_>) -> Outcome {
     found.checks += 1;
     if !steps::complains(ibsim)? {
@@ -217,7 +217,8 @@ impl Tally {
     }
 }
 
-/// Moves the faults of a stage to the list of all faults. Returns the stage's record.
+/// Moves the failed checks of a stage to `faults`. Returns the stage's results, or `None` if an error has ended the
+/// stage.
 fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Record> {
     match outcome {
         Ok(mut record) => {

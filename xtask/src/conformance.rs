@@ -115,8 +115,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs OpenSM and ibfabric, and prints how their tables compare. Returns the checksum of OpenSM's tables if they
-    /// are equal.
+    /// Runs OpenSM and ibfabric, and prints whether their tables differ. Returns the checksum of OpenSM's tables if
+    /// they do not differ.
     fn compare(
         &mut self,
         name: &str,
@@ -257,7 +257,7 @@ impl Tally {
     }
 }
 
-/// Returns the number of layers that a line of OpenSM's log contains.
+/// Returns the number of lash layers that a line of OpenSM's log contains.
 fn layers_in(line: &str) -> Option<u64> {
     let (_, rest) =
         line.split_once("Lanes needed: ").or_else(|| line.split_once("Lane requirements ("))?;

@@ -34,7 +34,7 @@ fn collect<'a>(
     }
 }
 
-/// Generates a page.
+/// Generates the man page of a command.
 fn page(
     command: &clap::Command,
     name: &str,
@@ -269,7 +269,7 @@ fn section(out: &mut Vec<u8>, heading: &str) {
     out.extend(format!(".SH \"{heading}\"\n").bytes());
 }
 
-/// Appends text whose line breaks are kept.
+/// Appends text to a man page, which shows the line breaks of the text.
 fn verbatim(out: &mut Vec<u8>, text: &str) {
     out.extend(format!(".nf\n{}\n.fi\n", escaped(text)).bytes());
 }

@@ -121,7 +121,7 @@ enum Verdict {
     /// The guest may have caused the fault, so the case is run again and only its second result counts. There are two
     /// such faults:
     /// * The guest has retransmitted one packet. Soft RoCE once retransmitted in the middle of a message although all
-    ///   requested acknowledgements had arrived. (If ibfabric had lost a packet, the kept capture would show it.)
+    ///   requested acknowledgements had arrived. (If ibfabric had lost a packet, the run's capture would show it.)
     /// * A program in the guest could not measure the clock rate. The clock of a guest on a busy machine jumps.
     Again,
     Bad,

@@ -38,20 +38,20 @@ type Passages = Vec<Passage>;
 /// Options of `check-language`.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Writes the present numbers as the accepted ones.
+    /// Replaces the accepted numbers of idioms by the present numbers.
     #[arg(long)]
     write: bool,
-    /// Prints the findings of the files below these paths, line by line.
+    /// Prints each idiom in the files below these paths, with its line.
     paths: Vec<PathBuf>,
 }
 
 /// Options of `sample-language`.
 #[derive(clap::Args)]
 pub(crate) struct SampleArgs {
-    /// Seed of the choice.
+    /// Seed of the random choice of comments and messages.
     #[arg(long)]
     seed: u64,
-    /// Number of comments and messages.
+    /// Number of comments and messages to print.
     #[arg(long, default_value_t = 220)]
     count: usize,
 }

@@ -88,13 +88,13 @@ struct Cli {
 enum Task {
     /// Generates the man pages in docs/man.
     Man {
-        /// Fails if the committed files are out of date, and writes nothing.
+        /// Writes nothing, but fails if the committed files are out of date.
         #[arg(long)]
         check: bool,
     },
     /// Generates the shell completions in docs/completions.
     Completions {
-        /// Fails if the committed files are out of date, and writes nothing.
+        /// Writes nothing, but fails if the committed files are out of date.
         #[arg(long)]
         check: bool,
     },

@@ -16,7 +16,7 @@ const DOCUMENTS: [&str; 7] = [
     "tests/interop/README.md",
 ];
 
-/// The first components by which a path in a document is recognized.
+/// A text in a document is treated as a path of the checkout if it starts with one of these.
 const ROOT_ENTRIES: [&str; 8] =
     ["crates/", "docs/", "examples/", "tests/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
 

@@ -12,7 +12,7 @@ const LETTER: f64 = 8.4;
 const LINE: f64 = 20.0;
 const EDGE: f64 = 16.0;
 
-/// Takes both pictures.
+/// Generates both pictures of README.md.
 pub(crate) fn run() -> TaskResult {
     let binary = release_binary()?;
     let output = Command::new(&binary).args(["up", "--check", "--socket", "picture"]).output()?;
@@ -67,7 +67,7 @@ fn wrap(line: &str, columns: usize) -> Vec<String> {
     for word in line.split_inclusive(' ') {
         let last = lines.last_mut().expect("the list is not empty");
         if last.chars().count() + word.trim_end().chars().count() > columns {
-            // Continuation lines are indented to the text column.
+            // Continuation lines are indented by 24 characters, so that they are below the texts of the checks.
             lines.push(format!("{:24}{word}", ""));
         } else {
             last.push_str(word);

@@ -1,4 +1,4 @@
-//! A process that runs in the background of a task.
+//! Background processes of xtask's tasks, which are killed when dropped.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -28,10 +28,10 @@ pub(crate) use reading::{Compared, is_installed};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Keeps the capture file with all opcodes here.
+    /// Keeps the capture file with all opcodes at this path.
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
-    /// Keeps the capture file of a run of `ibfabric sim` here.
+    /// Keeps the capture file of a run of `ibfabric sim` at this path.
     #[arg(long, value_name = "FILE")]
     keep_run: Option<PathBuf>,
     /// Skips the run of `ibfabric sim`, which needs a release build and OpenSM.

@@ -14,7 +14,7 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Duration of the requests of the programs, in seconds.
+    /// For how many seconds programs are run while links are cut.
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     seconds: u64,
     /// Number of concurrent programs.
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Parameters of the fat tree, as for `ibfabric gen fat-tree`.
     #[arg(long, value_name = "K LEVELS", default_value = "8 2")]
     tree: String,
-    /// Seed of the choice of links.
+    /// Seed that selects which links are cut.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Library for every second client, instead of Debian's libumad2sim.so.

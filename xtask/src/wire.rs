@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 type Failed = Box<dyn std::error::Error>;
 
-/// The addresses of both ends.
+/// The IPv4 addresses of the two ends of the wire.
 pub(crate) const ADDRESSES: [&str; 2] = ["192.168.78.1", "192.168.78.2"];
 
 /// How the wire impairs the packets that one end sends: probabilities and times.
@@ -29,10 +29,11 @@ pub(crate) struct Impairment {
     pub(crate) corruption: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
-    /// The maximum additional delay of a late packet. The next fields are the minimum delay of every packet, and the
-    /// maximum random increase of this minimum.
+    /// The maximum additional delay of a late packet.
     pub(crate) late_by: Duration,
+    /// The minimum delay of every packet.
     pub(crate) delay: Duration,
+    /// The maximum random delay that is added to the minimum delay of a packet.
     pub(crate) jitter: Duration,
 }
 
@@ -128,7 +129,7 @@ impl Wire {
         self.relay = Some(thread::spawn(move || relay.run(&stops)));
     }
 
-    /// Returns a command that runs a program in one of the new namespaces. The command has no arguments yet.
+    /// Returns a command that runs a program in one of the wire's two namespaces. The caller adds the arguments.
     pub(crate) fn command(&self, namespace: usize, program: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[namespace]]).arg(program);
@@ -176,7 +177,7 @@ struct Relay {
     taps: [Tap; 2],
     impairment: [Impairment; 2],
     rng: Rng,
-    /// Frames in flight, sorted by arrival time.
+    /// Frames in flight, sorted by the time at which they arrive at the other end.
     queue: BinaryHeap<Reverse<InFlight>>,
     number: u64,
     fates: [Fates; 2],
@@ -204,7 +205,7 @@ impl Relay {
                 && *at <= now
             {
                 let Some(Reverse((_, _, to, frame))) = self.queue.pop() else { break };
-                // An error is ignored. If the queue is full, the frame counts as lost.
+                // An error is ignored. If the queue of the TAP device is full, the frame is lost.
                 self.taps[to].write(&frame).ok();
             }
         }

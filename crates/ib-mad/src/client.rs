@@ -125,7 +125,7 @@ impl Client {
 /// The transaction ID of a started request, and its result after it has ended.
 type Started = (TransactionId, Option<Result<Message, Failure>>);
 
-/// Passes all MADs to send from the requester to the link.
+/// Sends over the link every MAD that the requester has ready.
 fn transmit(requester: &mut Requester, link: &mut dyn MadLink) -> Result<(), LinkError> {
     while let Some(datagram) = requester.poll_transmit(link.now()) {
         link.send(&datagram)?;

@@ -27,7 +27,7 @@ pub enum StartError {
     NoMessage {
         /// The class of the request.
         class: MgmtClass,
-        /// The length of the data in bytes.
+        /// The length of the request's data in bytes.
         length: usize,
     },
 }
@@ -39,7 +39,7 @@ pub enum Failure {
     /// No response or ACK was received in time.
     #[error("no response to {attempts} attempts within {waited:?}")]
     TimedOut {
-        /// The number of attempts.
+        /// The number of attempts, including the first one.
         attempts: u32,
         /// The time since the first attempt.
         waited: Duration,
@@ -47,7 +47,7 @@ pub enum Failure {
     /// The link has reported the loss of the last attempt.
     #[error("the link has lost the last of {attempts} attempts")]
     Lost {
-        /// The number of attempts.
+        /// The number of attempts, including the first one.
         attempts: u32,
     },
     /// The requester or responder that returns this error has aborted an RMPP transfer.
@@ -75,7 +75,7 @@ pub enum RespondError {
     NoMessage {
         /// The class of the response.
         class: MgmtClass,
-        /// The length of the data in bytes.
+        /// The length of the response's data in bytes.
         length: usize,
     },
     /// A response to the same request is already being sent.
@@ -90,7 +90,7 @@ pub enum RespondError {
     /// The response exceeds the memory limit of all requests and responses.
     #[error("a response of {length} bytes exceeds the memory limit: {free} bytes are free")]
     NoRoom {
-        /// The length of the data in bytes.
+        /// The length of the response's data in bytes.
         length: usize,
         /// The free part of the memory limit in bytes.
         free: usize,

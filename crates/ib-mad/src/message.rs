@@ -59,8 +59,8 @@ impl Message {
 
     /// Returns the data behind the headers of the class.
     ///
-    /// The length of an RMPP message is exact. The data of a single MAD ends at
-    /// [`Datagram::length`]. If the link does not report the length, the padding is included.
+    /// The data of an RMPP message contains no padding. The data of a single MAD ends at [`Datagram::length`]. It
+    /// includes padding if the link does not report how long a received MAD is.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         if let Some(whole) = &self.whole {

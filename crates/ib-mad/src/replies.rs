@@ -8,13 +8,13 @@ use ib_wire::mad::{MAD_LENGTH, Mad};
 
 /// A bounded queue of ACKs, STOPs and ABORTs.
 ///
-/// Each duplicate segment causes an ACK. If the queue is full, the oldest entry is dropped. The
-/// peer recovers as from any lost ACK.
+/// Every received duplicate segment adds an ACK. If the queue is full, its oldest datagram is dropped. The peer
+/// recovers as if the network had lost this datagram.
 #[derive(Debug, Default)]
 pub(crate) struct Replies(VecDeque<Datagram>);
 
 impl Replies {
-    /// The maximum length of the queue.
+    /// The maximum number of queued datagrams.
     pub(crate) const CAPACITY: usize = 1024;
 
     pub(crate) fn push(&mut self, datagram: Datagram) {
@@ -24,7 +24,7 @@ impl Replies {
         self.0.push_back(datagram);
     }
 
-    /// Removes and returns the oldest entry.
+    /// Removes and returns the datagram that was queued first.
     pub(crate) fn pop(&mut self) -> Option<Datagram> {
         self.0.pop_front()
     }
@@ -32,7 +32,7 @@ impl Replies {
 
 /// Returns a datagram that this port sends from QP0 (SMPs) or QP1 (other classes).
 ///
-/// The destination QP may be any QP of the peer, because classes can be redirected.
+/// The datagram may go to any QP of the peer, because the peer can redirect a class to another QP.
 pub(crate) const fn outgoing(remote: Remote, mad: Mad) -> Datagram {
     let local_qpn = if mad.class().is_smp() { Qpn::SMI } else { Qpn::GSI };
     Datagram { remote, local_qpn, length: MAD_LENGTH as u16, mad }

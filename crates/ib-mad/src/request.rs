@@ -17,7 +17,7 @@ pub struct Request {
     pub mad: Mad,
     /// The data of an RMPP message; `None` for a single MAD.
     pub message: Option<Vec<u8>>,
-    /// The timeout and the retries.
+    /// How long each attempt waits for a response or ACK, and how often the requester retries.
     pub timing: Timing,
     /// The requester's reaction if the link reports the loss of the request.
     pub on_loss: OnLoss,
@@ -64,7 +64,8 @@ impl Request {
 /// The timeout of responses and ACKs, and the number of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// The timeout of the first attempt. The timeout of ACKs is the same, but at most 2 s.
+    /// How long the first attempt waits for a response. It waits equally long for an ACK of its segments, but at most 2
+    /// s.
     pub timeout: Duration,
     /// The number of retries after the first attempt.
     pub retries: u32,
@@ -100,7 +101,7 @@ pub enum Backoff {
     Fixed,
     /// The timeout of each retry is twice the timeout of the preceding attempt.
     Doubling {
-        /// The maximum timeout.
+        /// The maximum to which doubling increases the timeout.
         longest: Duration,
     },
 }

@@ -26,14 +26,15 @@ use transaction::{Step, Transaction};
 pub struct RequesterConfig {
     /// Bits 32 to 47 of all transaction IDs, which distinguish the requesters of a port.
     ///
-    /// Bits 48 to 63 are zero, because ibsim and the kernel store their own numbers there.
+    /// Bits 48 to 63 of all transaction IDs are zero, because ibsim and the kernel write numbers of their own into
+    /// these bits.
     pub tag: u16,
     /// The maximum number of outstanding requests, at least 1.
     pub window: usize,
     /// The lower 32 bits of the first transaction ID. Each later transaction ID is one higher.
     ///
-    /// A program that is restarted within seconds should start with a different number, because peers still acknowledge
-    /// duplicates of old RMPP messages.
+    /// A program that is restarted within seconds should use a different value. Otherwise a peer may treat a new RMPP
+    /// message as a duplicate of an old one with the same transaction ID.
     pub first: u32,
     /// The limits of each RMPP response.
     pub receive: ReceiveLimits,
@@ -43,7 +44,7 @@ pub struct RequesterConfig {
 }
 
 impl Default for RequesterConfig {
-    /// Returns tag 1, a window of 16 requests and 256 MiB.
+    /// Returns tag 1, a window of 16 requests, and a limit of 256 MiB for the memory of RMPP responses.
     fn default() -> Self {
         let receive = ReceiveLimits::default();
         Self { tag: 1, window: 16, first: 1, receive, max_bytes: MAX_HELD }
@@ -68,10 +69,10 @@ pub struct RequesterCounters {
 
 /// Sends requests of any class, within a window, and assigns responses to them.
 ///
-/// The owner passes received MADs to [`Requester::handle`], and calls [`Requester::handle_timeout`]
-/// at the deadline of [`Requester::poll_timeout`]. After both, it calls
-/// [`Requester::poll_transmit`] and [`Requester::poll_event`] until they return `None`. Every
-/// started request ends with exactly one [`Completion`], unless it is cancelled.
+/// The program that owns a requester passes received MADs to [`Requester::handle`]. It calls
+/// [`Requester::handle_timeout`] at the deadline that [`Requester::poll_timeout`] returns. After both, it calls
+/// [`Requester::poll_transmit`] and [`Requester::poll_event`] until they return `None`. Every started request ends with
+/// exactly one [`Completion`], unless it is cancelled.
 #[derive(Debug)]
 pub struct Requester {
     config: RequesterConfig,
@@ -86,7 +87,7 @@ pub struct Requester {
     lingering: BTreeMap<u32, Lingering>,
     deadlines: Deadlines<u32>,
     events: VecDeque<Completion>,
-    /// The memory of the RMPP responses, including those in `events`, in bytes.
+    /// How many bytes the RMPP responses take, including the complete responses in `events`.
     held: usize,
     counters: RequesterCounters,
 }
@@ -160,8 +161,8 @@ impl Requester {
 
     /// Handles a received MAD, or the loss of a sent MAD.
     ///
-    /// Returns true if the MAD is a response that has the tag of this requester, or a lost request of this requester.
-    /// Other input is ignored.
+    /// Returns true if the input concerns this requester: a response that has its tag, or the loss of one of its
+    /// requests. Ignores all other input, and returns false.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         match incoming {
             Incoming::Received(datagram) => self.handle_received(now, datagram),
@@ -215,13 +216,13 @@ impl Requester {
         self.transactions.len()
     }
 
-    /// Returns the memory of the RMPP responses in bytes, at most [`RequesterConfig::max_bytes`].
+    /// Returns how many bytes the RMPP responses take, at most [`RequesterConfig::max_bytes`].
     #[must_use]
     pub const fn held(&self) -> usize {
         self.held
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this requester.
     #[must_use]
     pub const fn counters(&self) -> RequesterCounters {
         self.counters

@@ -47,7 +47,8 @@ pub struct ResponderConfig {
 }
 
 impl Default for ResponderConfig {
-    /// Returns timeouts of 1 s, three retries, 1024 transfers, 4096 requests and 256 MiB.
+    /// Returns timeouts of 1 s with three retries, and limits of 1024 transfers, 4096 waiting requests, and 256 MiB for
+    /// all RMPP messages.
     fn default() -> Self {
         Self {
             timing: Timing::default(),
@@ -90,7 +91,7 @@ pub struct ResponderCounters {
     pub sent: u64,
     /// Requests accepted for [`Responder::poll_event`].
     pub requests: u64,
-    /// Requests dropped because the queue was full.
+    /// Requests dropped because too many requests waited for [`Responder::poll_event`].
     pub dropped: u64,
     /// RMPP requests that the responder has stopped or aborted because of a protocol violation, a memory limit or a
     /// timeout.
@@ -103,7 +104,7 @@ pub struct ResponderCounters {
 
 /// Receives requests and sends responses of any length.
 ///
-/// The owner drives a responder like a [`Requester`](crate::Requester): [`Responder::handle`],
+/// The program that owns a responder drives it like a [`Requester`](crate::Requester): [`Responder::handle`],
 /// [`Responder::handle_timeout`], [`Responder::poll_transmit`], [`Responder::poll_event`], [`Responder::poll_timeout`].
 /// The memory of a responder never exceeds the limits in [`ResponderConfig`].
 #[derive(Debug)]
@@ -114,7 +115,7 @@ pub struct Responder {
     replies: Replies,
     answers: VecDeque<Datagram>,
     requests: VecDeque<Message>,
-    /// The memory of the RMPP requests in `requests`, in bytes.
+    /// How many bytes the RMPP requests in `requests` take.
     waiting: usize,
     ends: VecDeque<ResponderEvent>,
     counters: ResponderCounters,
@@ -181,14 +182,14 @@ impl Responder {
 
     /// Sends a response of any length by RMPP to the sender of a request. All segments have the given MAD headers.
     ///
-    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. A requester that has already received the
-    /// same response completely acknowledges all its segments when the first segment arrives again. The response then
-    /// fails if the window does not permit all segments yet.
+    /// Later, [`Responder::poll_event`] returns [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`]. A
+    /// requester that already has the same response acknowledges all its segments as soon as the first one arrives
+    /// again. This ACK fails the response if the window does not permit all segments yet.
     ///
     /// # Errors
-    /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a
-    /// response to the same request is already being sent, or if the limit of responses or of memory
-    /// is reached.
+    /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a response to the same
+    /// request is already being sent. Also fails if the response would exceed [`ResponderConfig::max_transfers`] or
+    /// [`ResponderConfig::max_bytes`].
     pub fn respond_message(
         &mut self,
         request: &Datagram,
@@ -252,13 +253,13 @@ impl Responder {
         self.outbound.len()
     }
 
-    /// Returns the memory of all RMPP messages in bytes, at most [`ResponderConfig::max_bytes`].
+    /// Returns how many bytes all RMPP messages take, at most [`ResponderConfig::max_bytes`].
     #[must_use]
     pub const fn held(&self) -> usize {
         self.inbound.held() + self.outbound.held() + self.waiting
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this responder.
     #[must_use]
     pub const fn counters(&self) -> ResponderCounters {
         self.counters

@@ -25,7 +25,7 @@ pub use sender::{Acknowledged, Sender};
 /// The maximum time after which unacknowledged segments are retransmitted.
 pub(crate) const MAX_ACKNOWLEDGEMENT_TIME: Duration = Duration::from_secs(2);
 
-/// Default maximum number of bytes that a requester or responder holds in incomplete messages: 256 MiB.
+/// The default memory limit for all RMPP messages of a requester or responder: 256 MiB.
 pub(crate) const MAX_HELD: usize = 256 << 20;
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 /// A timer, named for the event that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The response to a request.
+    /// A request waits for its response.
     Answer,
-    /// The ACK of segments.
+    /// Sent segments wait for their ACK.
     Acknowledgement,
-    /// The remaining segments of a message.
+    /// A partly received message waits for its remaining segments.
     Message,
     /// The end of the time during which duplicates of a complete message are acknowledged.
     Linger,

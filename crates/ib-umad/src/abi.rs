@@ -37,7 +37,7 @@ pub const REGISTER_AGENT2: u32 = 0xc028_1b04;
 /// Flag of [`REGISTER_AGENT2`]: the program handles RMPP itself.
 pub const USER_RMPP: u32 = 1;
 
-/// The header that precedes each MAD in messages of the device.
+/// The header that precedes each MAD that is read from a device or written to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UmadHeader {
     /// The agent that sends or receives the MAD.
@@ -46,7 +46,7 @@ pub struct UmadHeader {
     pub status: u32,
     /// How long the kernel waits for a response, in milliseconds; 0 if none is expected.
     pub timeout_ms: u32,
-    /// Number of retransmissions.
+    /// How often the kernel retransmits a request that has received no response.
     pub retries: u32,
     /// In a received MAD, the size of header and message in bytes.
     pub length: u32,

@@ -11,7 +11,7 @@ use ib_os::alarm::Alarm;
 /// The lowest descriptor number of a file that libumad2sim emulates.
 const EMULATED: i32 = 1024;
 
-/// Interval in milliseconds at which a program that waits for an emulated file checks the alarm.
+/// Interval in milliseconds at which a thread that waits for an emulated file checks whether its [`Alarm`] was rung.
 const SLICE: i32 = 10;
 
 /// An open file.
@@ -65,7 +65,7 @@ impl File {
         }
     }
 
-    /// Waits until the file is readable or the alarm is raised, at most this many milliseconds.
+    /// Waits until the file is readable or the alarm is rung, but at most this many milliseconds.
     pub(super) fn wait_alarmed(&self, milliseconds: i32, alarm: &Alarm) -> io::Result<()> {
         let bell = ib_os::poll::watched(alarm.as_fd(), false);
         if !self.is_emulated() {
@@ -96,7 +96,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: this object owns the file, and does not use it afterwards.
+        // SAFETY: this object owns the descriptor, and nothing uses the descriptor after the drop.
         unsafe { libc::close(self.0) };
     }
 }

@@ -23,7 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The header that precedes each MAD of a device:
+//! The header that precedes each MAD that is read from a device or written to it:
 //!
 //! ```
 //! use ib_umad::abi::UmadHeader;
@@ -51,7 +51,7 @@ pub enum UmadError {
     NoDevice {
         /// The requested device.
         wanted: String,
-        /// The existing devices.
+        /// The list of the existing devices.
         known: String,
     },
     /// A file has unexpected content.
@@ -61,7 +61,7 @@ pub enum UmadError {
         path: String,
         /// Its content.
         found: String,
-        /// The expected content.
+        /// A description of the content that is expected in this file.
         expected: &'static str,
     },
     /// A system call failed.
@@ -71,7 +71,7 @@ pub enum UmadError {
         doing: &'static str,
         /// Path of the file.
         path: String,
-        /// Error of the system.
+        /// The error that the system call returned.
         source: io::Error,
     },
 }

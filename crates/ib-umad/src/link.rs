@@ -46,7 +46,7 @@ pub enum UmadRmpp {
 pub struct UmadOptions {
     /// Management classes.
     pub agents: Vec<UmadAgent>,
-    /// Implementation of RMPP.
+    /// Whether the kernel or the user of the link handles RMPP.
     pub rmpp: UmadRmpp,
     /// How long the kernel waits for the response to a request. The kernel drops later responses.
     pub answer_timeout: Duration,
@@ -93,11 +93,12 @@ impl UmadOptions {
 /// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmadMessage {
-    /// The remote end.
+    /// The sender's address; for a lost request, the address to which it was sent.
     pub remote: Remote,
-    /// Local QP number.
+    /// Number of the local QP of the message: 0 for SMPs, 1 for other classes.
     pub local_qpn: Qpn,
-    /// True if the bytes are the beginning of a request that has received no response.
+    /// True if this is a sent request that has received no response. Then `bytes` contains the beginning of the
+    /// request.
     pub lost: bool,
     /// The bytes of the message: 256 for a single MAD, more for a message of several segments.
     pub bytes: Vec<u8>,
@@ -116,9 +117,10 @@ struct PendingRequest {
 
 /// A port of an HCA.
 ///
-/// If a request receives no response within the kernel's timeout, the link returns [`Incoming::Lost`]. If the request
-/// was retransmitted meanwhile, the link sends the retransmission instead. Transaction IDs are preserved if no two
-/// outstanding requests of a class have the same lower half. Sent MADs have no GRH, and use the P_Key at index 0.
+/// If a request receives no response within the kernel's timeout, the link returns [`Incoming::Lost`]. But if the user
+/// of the link has already retransmitted the request, the link sends this retransmission and reports no loss.
+/// Transaction IDs are preserved if no two outstanding requests of a class have the same lower half. Sent MADs have no
+/// GRH, and use the P_Key at index 0.
 pub struct UmadLink {
     device: UmadDevice,
     file: File,
@@ -189,7 +191,7 @@ impl UmadLink {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
-                    // The header contains the size that the buffer needs.
+                    // After ENOSPC, the umad header contains the size that the buffer needs.
                     let needed = UmadHeader::parse(&self.buffer[..self.header]).length as usize;
                     self.buffer.resize(needed.max(self.buffer.len() * 2), 0);
                     continue;
@@ -207,8 +209,8 @@ impl UmadLink {
         }
     }
 
-    /// Converts a message read from the device. Returns `None` if a request is lost and its retransmission was sent
-    /// instead.
+    /// Converts a message read from the device. If it reports the loss of a request that the user of the link has
+    /// already retransmitted, sends this retransmission and returns `None`.
     fn incoming(
         &mut self,
         header: &UmadHeader,
@@ -376,15 +378,15 @@ fn key(mad: &Mad) -> (u8, u32) {
     (mad.class().0, id as u32)
 }
 
-/// Returns true if a MAD is a request that has a response.
+/// Returns true if a MAD is a request that the peer must answer, or a segment of such a request.
 fn wants_answer(mad: &Mad) -> bool {
     let about_a_transfer = mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA;
     !mad.method().is_response() && mad.method().response().is_some() && !about_a_transfer
 }
 
-/// Registers an agent and returns its number. If the kernel or library lacks the newer ioctl, uses the older one,
-/// which cannot request RMPP in userspace. The kernel then passes all segments to an agent for which it does
-/// not handle RMPP.
+/// Registers an agent and returns its number. If the kernel or library lacks [`REGISTER_AGENT2`], uses
+/// [`REGISTER_AGENT`], which cannot request RMPP in userspace. The kernel then still passes all segments to an agent
+/// for which it does not handle RMPP.
 fn register(file: &File, agent: UmadAgent, rmpp: UmadRmpp) -> io::Result<u32> {
     let by_user = agent.class.may_use_rmpp() && rmpp == UmadRmpp::User;
     let registration = Registration {

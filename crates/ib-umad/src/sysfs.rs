@@ -61,7 +61,7 @@ impl UmadDevice {
         })
     }
 
-    /// Returns the path of the device.
+    /// Returns the path of the umad device.
     #[must_use]
     pub fn path(&self) -> String {
         format!("/dev/infiniband/umad{}", self.number)
@@ -72,7 +72,7 @@ impl UmadDevice {
     /// # Errors
     /// Fails if the state file is missing or has unexpected content.
     pub fn is_linked(&self) -> Result<bool, UmadError> {
-        // The file contains for example `4: ACTIVE`; 1 is Down.
+        // The file contains the port's state, for example `4: ACTIVE`. State 1 is Down.
         let path = format!("{CLASS}/{}/ports/{}/state", self.name, self.port);
         let text = read(&path)?;
         let number = text.split(':').next().and_then(|number| number.trim().parse::<u8>().ok());

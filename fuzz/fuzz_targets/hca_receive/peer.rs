@@ -105,7 +105,7 @@ impl World {
         let kind = input.byte();
         let offset = match kind & 0x60 {
             0 => u64::from(input.short()) % (QUARTER as u64 + 16),
-            // An address near the last one at which the bytes fit into the region.
+            // With this offset, the access ends 8 bytes before the end of the region to 7 bytes after it.
             0x20 => (QUARTER + input.below(16)).saturating_sub(length + 8) as u64,
             _ => 0,
         };

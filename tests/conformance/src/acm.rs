@@ -102,7 +102,8 @@ impl Scene {
         Ok((finished.status, finished.output))
     }
 
-    /// Runs a command line with both programs, and compares their outputs and exit statuses.
+    /// Runs a command line with Debian's `ib_acme` and with `ibfabric acme`, and compares their outputs and exit
+    /// statuses.
     fn both(&mut self, words: &[&str], holds: &[&str]) -> Result<(), RunError> {
         let (status, theirs) = self.ask("ib_acme", &[], words, 0)?;
         let ibfabric = self.ibfabric.display().to_string();
@@ -156,13 +157,13 @@ impl Scene {
         self.both(&["-f", "l", "-s", "1", "-d", "777"], &["ib_acm_resolve_path failed"])?;
         let several = format!("{}[0-2]", &one.name[..one.name.len() - 1]);
         self.both(&["-f", "n", "-d", &several, "-c"], &["No data available"])?;
-        // Counters and endpoints.
+        // ib_acme prints the counters (-P) and the endpoints (-e) of the service.
         for words in
             [&["-P"][..], &["-P", "col"], &["-P", "1"], &["-P", "9"], &["-e"], &["-e", "9"]]
         {
             self.both(words, &["return status 0x0"])?;
         }
-        // The options work in any order.
+        // ib_acme accepts both options in any order.
         for words in [&["-e", "-P"][..], &["-P", "-e"]] {
             self.both(words, &["Error Count"])?;
         }

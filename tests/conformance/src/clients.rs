@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`fabrics`] | the fabrics of all runs |
+//! | [`fabrics`] | the fabrics on which the clients run |
 //! | [`server`] | the simulator under test: Debian's ibsim or `ibfabric sim` |
 //! | [`manager`] | a real OpenSM that keeps running on the simulator |
 //! | [`program`] | runs a client and records its output |
@@ -15,8 +15,8 @@
 //! | [`capture`] | captures of `ibfabric sim` while clients run |
 //! | [`process`] | processes that are killed at the end of the run |
 //!
-//! Two stages on the same fabric produce two [`stage::Record`]s, which are compared entry by entry. Only the simulator,
-//! the net file and the preloaded library differ.
+//! Two stages on the same fabric produce two [`stage::Record`]s, which are compared client by client. Only the
+//! simulator, the net file and the preloaded library of the stages differ.
 
 pub mod capture;
 pub mod expect;

@@ -13,7 +13,7 @@ pub mod libnbd;
 const SIZE: u64 = 96 << 20;
 const IMAGE: usize = 40 << 20;
 
-/// Time limit of a program.
+/// Time limit of a program that a case runs, such as qemu-img or fio.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The required programs, and the Debian packages that contain them.

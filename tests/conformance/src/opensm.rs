@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// An error of a run.
+/// The reason why a run of OpenSM has failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
@@ -17,7 +17,7 @@ pub enum PeerError {
         program: &'static str,
         /// Its package.
         package: &'static str,
-        /// The system's error.
+        /// The error that the system call returned.
         source: io::Error,
     },
     /// A file cannot be read or written.
@@ -25,7 +25,7 @@ pub enum PeerError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The error that the system call returned.
         source: io::Error,
     },
     /// ibsim ended before it accepted clients.
@@ -39,22 +39,22 @@ pub enum PeerError {
         /// The limit.
         seconds: u64,
     },
-    /// A program ended too early.
+    /// A program ended before its task was done.
     #[error("{program} ended with {status}: {log}")]
     Ended {
         /// The program.
         program: &'static str,
-        /// Its exit status.
+        /// The program's exit status.
         status: ExitStatus,
-        /// Its output.
+        /// The program's output.
         log: String,
     },
     /// OpenSM has failed.
     #[error("opensm ended with {status}: {log}")]
     Failed {
-        /// Its exit status.
+        /// OpenSM's exit status.
         status: ExitStatus,
-        /// The end of OpenSM's log.
+        /// The last lines of OpenSM's log.
         log: String,
     },
 }
@@ -76,7 +76,7 @@ pub struct Run<'a> {
     pub limit: Duration,
 }
 
-/// Results of a run.
+/// Duration and log of a run of OpenSM.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// Time from the start of OpenSM to its end.
@@ -109,7 +109,7 @@ pub(crate) const ROUTED: &str = " tables configured on all";
 pub(crate) fn between(log: &str, start: &str, end: &str) -> Option<Duration> {
     let at = |what: &str| log.lines().find(|line| line.contains(what)).and_then(timestamp);
     let (start, end) = (at(start)?, at(end)?);
-    // The lines have no date. If the end seems to precede the start, midnight was between them.
+    // The parsed times have no date. If `end` seems to precede `start`, midnight has passed between the two lines.
     Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))
 }
 

@@ -21,9 +21,9 @@ pub use cases::{cases, layered};
 pub struct Recipe {
     /// Kind and parameters of the fabric, as for `ibfabric gen`.
     pub kind: &'static str,
-    /// Fraction of the links that are omitted.
+    /// Fraction of the links that the generator omits from the fabric.
     pub drop_links: f64,
-    /// Fraction of the switches that are omitted.
+    /// Fraction of the switches that the generator omits from the fabric.
     pub drop_switches: f64,
     /// Seed that decides which links and switches are omitted.
     pub seed: u64,
@@ -64,7 +64,7 @@ impl Recipe {
         generate(&kind, &Options { seed: self.seed, rate, drop_links, drop_switches })
     }
 
-    /// Returns a short name of the recipe.
+    /// Returns a short name of the fabric: its kind, and the fractions of omitted links and switches.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = self.kind.to_owned();
@@ -83,16 +83,17 @@ impl Recipe {
 pub enum Choice {
     /// `-a`: the roots are the switches of the top level, or the first switch if the fabric has no levels.
     Roots,
-    /// `-a`: the switch of the fabric's first CA is a root, which ibfabric's file selects by the CA. OpenSM documents
-    /// this rule but does not implement it, so OpenSM's file contains the GUID of the switch.
+    /// `-a`: the switch of the fabric's first CA is a root. ibfabric's file contains the GUID of this CA. OpenSM
+    /// documents that a CA selects its switch, but does not implement this. So OpenSM's file contains the GUID of the
+    /// switch.
     RootsByHost,
     /// `-z`.
     ConnectRoots,
-    /// `-i`: at every other switch, the first port with a link is excluded from the port counts.
+    /// `-i`: at every other switch, load balancing does not count the routes over the first port with a link.
     IgnorePorts,
-    /// `-X`: every third CA, in descending order.
+    /// `-X`: the file lists the ports of every third CA, the last CA first, as the order in which they are routed.
     RoutingOrder,
-    /// `-O`: at every other switch, the highest port comes first.
+    /// `-O`: at every other switch, the search for an output port starts at the highest port.
     PortOrder,
     /// `-w`: at every third switch, the second port with a link has a weight of 3 hops.
     Weights,
@@ -143,7 +144,7 @@ pub struct Case {
 /// The files and arguments of a case.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The net file.
+    /// Path of the net file of ibsim.
     pub net: PathBuf,
     /// Arguments of OpenSM.
     pub opensm: Vec<String>,

@@ -48,7 +48,7 @@ pub struct Link {
     pub path_mtu: u32,
 }
 
-/// The links that all cases run on.
+/// The links. Every case runs on each of them.
 pub const LINKS: [Link; 2] =
     [Link { mtu: 1500, path_mtu: 1024 }, Link { mtu: 9000, path_mtu: 4096 }];
 

@@ -22,7 +22,7 @@ use crate::sm::scene::{Gear, Outcome, Scene, patient};
 
 pub mod damaged;
 
-/// Number of paths that both programs trace.
+/// Number of paths that ibfabric's tracer and `ibtracert` both trace.
 const PAIRS: usize = 120;
 
 /// Timeout and number of attempts of ibfabric's tracer. They are small, because on some simulators some responses never
@@ -272,7 +272,7 @@ fn json(text: &str) -> Result<Value, StageError> {
     })
 }
 
-/// Compares the paths in two outputs line by line.
+/// Compares the paths in the outputs of ibfabric's tracer and of `ibtracert` line by line.
 fn compare_lines(scene: &mut Scene<'_>, over: &str, ours: &str, theirs: &str) {
     let lines = |text: &str| -> Vec<String> {
         // Lines that do not belong to a path, such as the number of pairs, are skipped.

@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Time limit for `up` to become ready, to restore the paths after all links are up again, and to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Permitted deadlocks of Debian's library: one for every such number of runs, and one more.
+/// Debian's library may deadlock once in this many program runs, and one more time.
 const LOCKED: u64 = 500;
 
 /// Permitted growth of `up`'s memory in bytes. The memory grows because caches of names and routes fill.
@@ -57,7 +57,7 @@ pub struct ManyClients<'a> {
     pub seed: u64,
 }
 
-/// Results of a run.
+/// Results of a run with many clients.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Number of program runs.
@@ -76,7 +76,7 @@ pub struct Outcome {
     pub faults: Vec<String>,
 }
 
-/// State shared by all threads.
+/// Counters and faults that the threads of all clients update, and the flag that ends these threads.
 struct Shared {
     ends: AtomicBool,
     runs: AtomicU64,
@@ -167,7 +167,7 @@ pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Waits until `up` accepts programs. Then a thread reads and drops further lines.
+/// Waits until `up` accepts programs. A thread reads all lines that `up` prints, also later, and drops them.
 fn wait_ready(up: &mut Group) -> io::Result<()> {
     let output = up.child().stdout.take().expect("it is piped");
     let (told, ready) = std::sync::mpsc::channel();
@@ -220,7 +220,7 @@ fn cut_links(
     cut.map_or(Ok(()), |link| running.control(&format!("ReLink {link}")))
 }
 
-/// Environment of the programs.
+/// The parameters, socket name and directory with which the programs run.
 struct RunningFabric<'a> {
     setup: &'a ManyClients<'a>,
     socket: &'a str,

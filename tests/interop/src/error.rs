@@ -17,7 +17,7 @@ pub enum BootError {
     File {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error that the system call returned.
         source: io::Error,
     },
     /// A program that prepares the guest failed.
@@ -33,7 +33,7 @@ pub enum BootError {
     Build {
         /// Path of the complete log.
         log: PathBuf,
-        /// Last lines of the log.
+        /// Last lines of the log of the build.
         tail: String,
     },
     /// The emulator exited before the guest was ready.
@@ -47,7 +47,7 @@ pub enum BootError {
     /// The guest was not ready in time.
     #[error("the guest was not ready after {} s:\n{console}", limit.as_secs())]
     Silent {
-        /// The time limit.
+        /// The time limit that has expired.
         limit: Duration,
         /// Last output of the emulator and of the guest's kernel.
         console: String,
@@ -81,7 +81,7 @@ pub enum RunError {
     Start {
         /// The program with its arguments.
         command: String,
-        /// The error of the system.
+        /// The error that the system call returned.
         source: io::Error,
     },
     /// The expected event did not happen within the time limit. If the event was the end of the command, the command
@@ -92,7 +92,7 @@ pub enum RunError {
         command: String,
         /// The expected event as a verb phrase: `exit`, `print "…"`.
         what: String,
-        /// The time limit.
+        /// The time limit that has expired.
         limit: Duration,
         /// Its output.
         output: String,
@@ -104,7 +104,7 @@ pub enum RunError {
         command: String,
         /// The expected event as a verb phrase: `print "…"`.
         what: String,
-        /// Its exit status.
+        /// Exit status of the command.
         status: u8,
         /// Its output.
         output: String,
@@ -114,7 +114,7 @@ pub enum RunError {
     Failed {
         /// The command.
         command: String,
-        /// Its exit status.
+        /// Exit status of the command.
         status: u8,
         /// Its output.
         output: String,

@@ -37,9 +37,9 @@ pub const FROM_DISK: &str =
 pub struct GuestOptions {
     /// The MTU of the link in bytes. 1500 results in a path MTU of 1024, and 9000 in 4096.
     pub mtu: u32,
-    /// Memory in MiB.
+    /// Memory of the guest in MiB.
     pub memory: u32,
-    /// Number of processors.
+    /// Number of processors of the guest.
     pub processors: u32,
     /// Image file of the guest's disk `/dev/vda`. The guest can write to the disk.
     pub disk: Option<PathBuf>,
@@ -79,7 +79,7 @@ impl Guest {
     /// Fails with [`BootError::Unavailable`] if this machine cannot run guests. Other errors report which step has
     /// failed.
     pub fn boot(options: &GuestOptions) -> Result<Self, BootError> {
-        // The fast checks run first.
+        // Steps that can fail at once come first, because building the image may take two minutes.
         let network = Network::create(options.mtu)?;
         image::ensure_qemu()?;
         let image = Image::obtain()?;

@@ -25,7 +25,8 @@ pub(crate) struct Image {
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
 impl Image {
-    /// Returns the image. If no image exists or its sources have changed, builds it first.
+    /// Returns the paths of the guest's kernel and RAM disk. Builds both first if they do not exist or their sources
+    /// have changed.
     pub(crate) fn obtain() -> Result<Self, BootError> {
         if !cfg!(target_arch = "x86_64") {
             return Err(BootError::Unavailable(

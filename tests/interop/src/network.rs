@@ -19,7 +19,7 @@ pub(crate) struct Network {
     name: String,
 }
 
-/// Prefix of the names of all namespaces. The process ID of the namespace's owner follows.
+/// Prefix of the names of all namespaces. The ID of the process that has created the namespace follows.
 const PREFIX: &str = "ibfabric-peer-";
 
 impl Network {

@@ -85,7 +85,8 @@ impl Running {
         let (reader, writer) = std::io::pipe().map_err(failed)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
         let child = command.process_group(0).spawn().map_err(failed)?;
-        // `command` holds the writing end of the pipe. It must be closed so that `follow` sees the end of the output.
+        // `follow` sees the end of the output only after `command`, which holds the writing end of the pipe, is
+        // dropped.
         drop(command);
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let job = Arc::new(Job::default());
@@ -203,7 +204,7 @@ pub(crate) struct Job {
     changed: Condvar,
 }
 
-/// Output and exit of a command.
+/// Output and exit status of a command.
 #[derive(Debug)]
 pub(crate) struct State {
     output: String,
@@ -220,7 +221,7 @@ impl Default for State {
     }
 }
 
-/// Exit of a command.
+/// How a command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Exit status, as a shell reports it.
@@ -230,13 +231,13 @@ pub(crate) enum Exit {
 }
 
 impl Job {
-    /// Appends to the output.
+    /// Appends text to the output of the command, and wakes the waiting threads.
     pub(crate) fn write(&self, text: &str) {
         self.lock().output.push_str(text);
         self.changed.notify_all();
     }
 
-    /// Records the exit and wakes the waiting threads.
+    /// Records how the command has ended, and wakes the waiting threads.
     pub(crate) fn finish(&self, exit: Exit) {
         self.set_exit(&mut self.lock(), exit);
     }

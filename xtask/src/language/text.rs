@@ -3,7 +3,7 @@
 /// A comment, a message or a paragraph of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// Number of the first line.
+    /// Number of the passage's first line in its file.
     pub(super) line: usize,
     pub(super) text: String,
 }

@@ -153,7 +153,8 @@ fn describe_notice(notice: &Notice, expected: &mut Expected) {
             expected.insert("infiniband.trap.gidaddr2", details.gid2.to_string());
         }
         NoticeDetails::SwitchKey(_) => {
-            // tshark 4.0 reads the first detail as an IPv6 address, finds only two bytes, and reads no further.
+            // tshark 4.0 expects an IPv6 address as the first field of the notice's details. It finds only two bytes
+            // and stops reading the details.
             expected.remove("_ws.malformed");
         }
         _ => {}

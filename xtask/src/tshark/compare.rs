@@ -79,7 +79,7 @@ pub(super) fn read(
 ) -> Result<Vec<Vec<String>>, Box<dyn std::error::Error>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-o", "ip.check_checksum:TRUE", "-n"]);
-    // These dissectors are disabled, because their heuristics match arbitrary payloads.
+    // Disables two dissectors of tshark whose heuristics match arbitrary payloads.
     command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
     command.args(["-T", "fields", "-E", "separator=|", "-E", "occurrence=f"]);
     for name in names {

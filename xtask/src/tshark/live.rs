@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The commands of the clients.
+/// The name of each client, and its arguments of `ibfabric rdma`.
 const CLIENTS: [(&str, &[&str]); 5] = [
     ("send", &["bw", "127.0.0.1", "--op", "send", "-s", "3000", "-n", "40"]),
     ("write", &["bw", "127.0.0.1", "--op", "write", "-s", "70000", "-n", "20"]),

@@ -9,7 +9,7 @@ use super::compare::missing;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The format of a field.
+/// The format in which `capture read` and tshark print a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A number in any base.
@@ -64,7 +64,7 @@ const FIELDS: &[(&str, &str, Kind)] = &[
     ("vcrc", "infiniband.variant.crc", Number),
     ("deth/q_key", "infiniband.deth.q_key", Number),
     ("deth/source_qpn", "infiniband.deth.srcqp", Number),
-    // tshark uses the same names for the fields of an AtomicETH.
+    // For the address and the R_Key in an AtomicETH, tshark uses the names of the fields in an RETH.
     ("reth/va|atomic/va", "infiniband.reth.va", Number),
     ("reth/rkey|atomic/rkey", "infiniband.reth.r_key", Number),
     ("reth/length", "infiniband.reth.dmalen", Number),
@@ -285,7 +285,7 @@ fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
 fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).arg("-n");
-    // These dissectors are disabled, because their heuristics match arbitrary payloads.
+    // Disables two dissectors of tshark whose heuristics match arbitrary payloads.
     command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
     for port in ports {
         command.args(["-d", &format!("udp.port=={port},infiniband")]);
@@ -298,7 +298,7 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     }
     let output = command.output().map_err(missing)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // A warning about running as root does not concern the file.
+    // tshark also warns if it runs as root. This warning does not concern the capture file.
     let warned = said.lines().any(|line| !line.is_empty() && !line.starts_with("Running as user"));
     if !output.status.success() || warned {
         return Err(format!("tshark failed for {}: {said}", file.display()).into());

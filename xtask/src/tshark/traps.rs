@@ -87,7 +87,8 @@ fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns a fabric with three hosts at a switch. All traps have been sent to the SM on the first host.
+/// Returns a simulation of three hosts at a switch, in which the tested traps were already sent to the SM on the first
+/// host.
 fn fabric_with_traps() -> Fallible<Sim> {
     let mut sim = Sim::new(&fabric()?, Options { tap: true, ..Options::default() });
     let port = sim.first_end_port().ok_or("a fabric has a host")?;

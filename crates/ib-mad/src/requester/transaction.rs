@@ -31,7 +31,7 @@ pub(super) struct Transaction {
     pub(super) request: Request,
     /// The time of the first attempt.
     pub(super) started: Option<Instant>,
-    /// The number of attempts.
+    /// The number of attempts so far.
     pub(super) attempts: u32,
     /// True if the request is in the requester's `ready` queue.
     pub(super) listed: bool,
@@ -51,7 +51,7 @@ enum State {
     Receiving(Box<Receiver>),
 }
 
-/// The actions after an event.
+/// The actions that the requester must execute after an event of a request.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     /// A MAD to send to the peer.
@@ -95,8 +95,8 @@ impl Transaction {
         !matches!(self.state, State::Backlog)
     }
 
-    /// Returns the memory of an incomplete RMPP response in bytes. Responses of one segment with status busy do not
-    /// count.
+    /// Returns how many bytes the incomplete RMPP response takes; 0 if none is being received. A response of one
+    /// segment with status busy does not count.
     pub(super) fn held(&self) -> usize {
         match &self.state {
             State::Receiving(receiver) => receiver.held(),
@@ -166,7 +166,7 @@ impl Transaction {
             && self.is_from_responder(datagram)
     }
 
-    /// Handles a matching datagram.
+    /// Handles a received datagram for which `matches` has returned true.
     pub(super) fn handle(
         &mut self,
         datagram: &Datagram,
@@ -351,7 +351,7 @@ impl Transaction {
 }
 
 impl Step {
-    /// Returns the memory of the response that ends the request, in bytes.
+    /// Returns how many bytes the reassembled response that ends the request takes; 0 without a response.
     pub(super) fn held(&self) -> usize {
         self.end.as_ref().and_then(|end| end.as_ref().ok()).map_or(0, Message::held)
     }

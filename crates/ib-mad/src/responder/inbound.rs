@@ -20,7 +20,7 @@ pub(super) struct Inbound {
     capacity: usize,
     transfers: BTreeMap<TransferKey, Transfer>,
     deadlines: Deadlines<TransferKey>,
-    /// The memory of the incomplete requests in bytes.
+    /// How many bytes the incomplete requests take.
     held: usize,
 }
 
@@ -33,13 +33,13 @@ enum Transfer {
 /// The result of a received segment.
 #[derive(Debug)]
 pub(super) enum SegmentResult {
-    /// Nothing is sent.
+    /// The responder sends nothing.
     Silent,
-    /// An ACK to send.
+    /// The responder sends this ACK.
     Reply(Mad),
-    /// An ACK to send; the request is complete.
+    /// The responder sends this ACK; the request is complete.
     Complete(Mad, Box<Message>),
-    /// The transfer has ended; STOP or ABORT with this status must be sent.
+    /// The transfer has ended, and the responder sends STOP or ABORT with this status.
     Refused(RmppStatus),
 }
 
@@ -49,12 +49,12 @@ impl Inbound {
         Self { limits, capacity, transfers, deadlines: Deadlines::new(), held: 0 }
     }
 
-    /// Returns the memory of the incomplete requests in bytes.
+    /// Returns how many bytes the incomplete requests take.
     pub(super) const fn held(&self) -> usize {
         self.held
     }
 
-    /// Handles a segment. `room` is the memory limit of all incomplete requests in bytes.
+    /// Handles a segment. All incomplete requests together may take `room` bytes.
     pub(super) fn handle(
         &mut self,
         now: Instant,
@@ -145,7 +145,7 @@ impl Inbound {
         self.advance(now, key, &datagram.mad, progress)
     }
 
-    /// Converts the progress of an incomplete request to a result.
+    /// Converts the [`Progress`] of a request to a [`SegmentResult`] for the responder. Removes a failed request.
     fn advance(
         &mut self,
         now: Instant,
@@ -177,7 +177,8 @@ impl Inbound {
         }
     }
 
-    /// Removes a complete request. Returns false if there is none.
+    /// Removes one complete request, whose duplicates are then no longer acknowledged. Returns false if no request is
+    /// complete.
     fn forget_one(&mut self) -> bool {
         let mut complete = self.transfers.iter();
         let found = complete.find(|(_, transfer)| matches!(transfer, Transfer::Complete { .. }));

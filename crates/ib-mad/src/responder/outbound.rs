@@ -21,7 +21,7 @@ pub(super) struct Outbound {
     transfers: BTreeMap<TransferKey, Transfer>,
     ready: VecDeque<TransferKey>,
     deadlines: Deadlines<TransferKey>,
-    /// The memory of the responses in bytes.
+    /// How many bytes of data the responses contain.
     held: usize,
 }
 
@@ -40,9 +40,9 @@ struct Transfer {
 /// The result of a received ACK.
 #[derive(Debug)]
 pub(super) enum AckResult {
-    /// Not all segments are acknowledged.
+    /// Some segments of the response are not acknowledged yet.
     Pending,
-    /// All segments are acknowledged.
+    /// All segments of the response are acknowledged.
     Delivered(Remote),
     /// The ACK violates the protocol.
     Violation(Remote, RmppStatus),
@@ -53,9 +53,9 @@ pub(super) enum AckResult {
 pub(super) enum Expired {
     /// Unacknowledged segments are retransmitted.
     Retransmit,
-    /// No retry is left.
+    /// No retry is left, so the response has failed.
     Failed {
-        /// The key of the response, which the caller must remove.
+        /// The key of the failed response. The caller must remove this response.
         key: TransferKey,
         /// The reason.
         failure: Failure,
@@ -71,12 +71,12 @@ impl Outbound {
         Self { timing, capacity, transfers, ready, deadlines: Deadlines::new(), held: 0 }
     }
 
-    /// Returns the memory of the responses in bytes.
+    /// Returns how many bytes of data the responses contain.
     pub(super) const fn held(&self) -> usize {
         self.held
     }
 
-    /// Starts sending a response of at most `free` bytes.
+    /// Starts sending a response. Fails if its data takes more than `free` bytes.
     pub(super) fn start(
         &mut self,
         key: TransferKey,
@@ -114,7 +114,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Returns the next segment. Responses take turns.
+    /// Returns the next segment to send. The responses that can send take turns.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(key) = self.ready.pop_front() {
             let Some(transfer) = self.transfers.get_mut(&key) else { continue };
@@ -133,7 +133,7 @@ impl Outbound {
         None
     }
 
-    /// Handles an ACK.
+    /// Handles a requester's ACK of segments of a response.
     pub(super) fn handle(&mut self, now: Instant, key: TransferKey, mad: &Mad) -> AckResult {
         let Some(transfer) = self.transfers.get_mut(&key) else { return AckResult::Pending };
         match transfer.sender.handle(&mad.rmpp()) {

@@ -447,11 +447,11 @@ fn memory_of_all_messages_is_limited() {
     let stop = last(&mut responder, 2, 600);
     assert_eq!((stop.rmpp_type, stop.status), (RmppType::STOP, RmppStatus::RESOURCES_EXHAUSTED));
     assert_eq!((responder.held(), responder.counters().aborted), (500, 1));
-    // The memory is free after `poll_event` has returned the first request.
+    // After `poll_event` has returned the first request, its 500 bytes no longer count.
     assert!(matches!(responder.poll_event(), Some(ResponderEvent::Request(_))));
     assert_eq!(responder.held(), 0);
     assert_eq!(last(&mut responder, 3, 600).rmpp_type, RmppType::ACK);
-    // Responses count, too.
+    // The data of responses counts towards the memory limit, too.
     let request = request(Method::GET_TABLE, 5);
     let mut header = request.mad;
     header.answer(MadStatus::OK);
@@ -465,8 +465,8 @@ fn memory_of_all_messages_is_limited() {
     replies(&mut responder);
     acknowledge(&mut responder, &request, 2, 9);
     assert_eq!(responder.held(), 600);
-    // A segment that arrives before a missing segment occupies 256 bytes. The first request below exceeds the memory
-    // limit with such a segment and is removed. The second one occupies memory until it times out.
+    // A segment that follows a missing segment takes 256 bytes until the missing one arrives. With such a segment,
+    // request 6 exceeds the memory limit and is removed. Request 7 takes memory until it times out.
     let parts = segments(6, 900);
     for (index, held) in [(0, 800), (2, 600), (1, 600)] {
         receive(&mut responder, parts[index]);

@@ -9,13 +9,13 @@ pub(super) const NO_RESPONSE_TIME: u8 = 31;
 /// State of a receiver, as reported in an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// Last segment received in order.
+    /// Number of the last segment before the first missing one.
     pub segment: u32,
-    /// Last segment that may be sent.
+    /// Number of the last segment that the sender may send.
     pub window_last: u32,
 }
 
-/// Role of a received datagram.
+/// The kind of a received datagram: a single MAD, or a message of the RMPP protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Not an RMPP datagram: a single MAD.
@@ -30,7 +30,7 @@ pub enum Kind {
     Bad(RmppStatus),
 }
 
-/// Returns the role of a received datagram.
+/// Returns the kind of a received datagram.
 ///
 /// OpenSM sets only the Active flag and expects the kernel to fill in the other RMPP fields. Under ibsim, no kernel
 /// does so. Therefore a datagram with the Active flag but without segment number, First flag and Last flag is also
@@ -57,7 +57,7 @@ pub fn classify(mad: &Mad) -> Kind {
     }
 }
 
-/// Returns the ACK with the given state in response to a datagram of the peer.
+/// Returns an ACK to the sender of `segment`. The ACK reports the receiver's state `acknowledgement`.
 #[must_use]
 pub fn acknowledge(segment: &Mad, acknowledgement: Acknowledgement) -> Mad {
     let Acknowledgement { segment: number, window_last } = acknowledgement;

@@ -119,7 +119,7 @@ impl Receiver {
         self.advance(mad)
     }
 
-    /// Returns the number of bytes held.
+    /// Returns how many bytes the received segments take.
     #[must_use]
     pub fn held(&self) -> usize {
         self.data.len() + self.ahead.len() * size_of::<Mad>()

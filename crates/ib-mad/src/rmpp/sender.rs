@@ -25,9 +25,9 @@ pub struct Sender {
 /// Result of a received ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledged {
-    /// The ACK acknowledges no further segment. It may extend the window.
+    /// The ACK acknowledges no new segment. It may extend the window.
     Nothing,
-    /// The ACK acknowledges further segments.
+    /// The ACK acknowledges new segments, but not all segments of the message.
     Progress,
     /// The ACK acknowledges all segments.
     Complete,
@@ -55,13 +55,13 @@ impl Sender {
         &self.header
     }
 
-    /// Returns the length of the data in bytes.
+    /// Returns the length of the message's data in bytes.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.data.len()
     }
 
-    /// Returns the number of segments.
+    /// Returns the number of segments of the message.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count

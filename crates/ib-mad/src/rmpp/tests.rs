@@ -216,7 +216,7 @@ fn sender_rewinds_to_the_last_acknowledged_segment() {
     assert_eq!(numbers(&mut sender), [0_u32; 0]);
     sender.rewind();
     assert_eq!(numbers(&mut sender), [5]);
-    // This segment may be acknowledged. The segment after it may not.
+    // The peer may acknowledge segment 5, which was sent, but not segment 6.
     let beyond = sender.handle(&acknowledgement(6, 9));
     assert_eq!(beyond, Acknowledged::Failed(RmppStatus::SEGMENT_TOO_BIG));
     assert_eq!(sender.handle(&acknowledgement(5, 9)), Acknowledged::Progress);

@@ -175,10 +175,10 @@ impl<'a> Scene<'a> {
         self.check_query("-b -n fd00:77::9", gid, [1, 1, 0])
     }
 
-    /// Connects programs.
+    /// Checks which programs can connect over paths from librdmacm.
     fn check_connections(&mut self) -> Result<(), RunError> {
-        // Programs that use only the route connect, both to the guest itself and to ibfabric on the machine that runs
-        // the guest.
+        // Programs that take only the route from librdmacm can connect: to the guest itself, and to ibfabric on the
+        // machine that runs the guest.
         let server = self.guest.start("rping -s -a :: -C 3 -v")?;
         self.guest.await_listener(7174, PATIENCE)?;
         self.check_counters([1, 0, 0], |scene| {
@@ -195,7 +195,8 @@ impl<'a> Scene<'a> {
             Ok(())
         })?;
         drop(ours);
-        // Programs that also use the addresses fail, because Linux has no HCA for `AF_IB` addresses here.
+        // Programs that also take the addresses from librdmacm fail, because Linux has no HCA for `AF_IB` addresses
+        // here.
         for (command, status) in [
             ("rdma_client -s fd00:77::2 -p 7000", 255),
             ("rdma_xclient -s 192.168.77.2 -p 7000", 255),
@@ -273,7 +274,7 @@ impl<'a> Scene<'a> {
         self.check_counters(gained, |scene| scene.check_output(words, expected))
     }
 
-    /// Checks the result of librdmacm.
+    /// Runs `rdma-getaddrinfo`, a client of librdmacm, in the guest. Checks its output.
     fn check_output(&mut self, words: &str, expected: &str) -> Result<(), RunError> {
         let command = format!("rdma-getaddrinfo {words} 7174");
         let found = self.guest_runs(&command, 0, &[])?.output;

@@ -114,7 +114,7 @@ impl<'a> Scene<'a> {
         Ok(Self { setup, socket: path, checked, service, _managers: managers, server })
     }
 
-    /// Runs `ib_acme` as a client of the service. Returns its output.
+    /// Runs `ib_acme` with the given arguments, and returns its output.
     fn ask(&self, words: &[&str]) -> Result<String> {
         let mut command = Command::new("ib_acme");
         command.args(words).arg("-S").arg(&self.socket);
@@ -195,7 +195,7 @@ impl<'a> Scene<'a> {
         self.changes(&verified)
     }
 
-    /// Disables the port and enables it again.
+    /// Unplugs the cable of the service's port and plugs it again. Checks the service's status and answers each time.
     fn changes(&mut self, verified: &[&str]) -> Result<()> {
         let other = HOSTS[1];
         self.server.order(Order::Unlink(HOSTS[0], 1))?;

@@ -112,7 +112,7 @@ pub const fn rate(speed: LinkSpeed) -> u16 {
     }
 }
 
-/// Returns the word that follows the given text.
+/// Returns the word that follows the given text in a client's output.
 #[must_use]
 pub fn word<'a>(output: &'a str, text: &str) -> Option<&'a str> {
     output.split_once(text)?.1.split_ascii_whitespace().next()
@@ -153,7 +153,7 @@ pub fn spare_links(fabric: &Fabric) -> Vec<PortId> {
     let is_switch = |id: PortId| fabric.node(fabric.port(id).node).kind.is_switch();
     let first = |fabric: &Fabric| fabric.links().next().map(|(port, _)| port);
     let reached = |fabric: &Fabric| -> usize {
-        // The search starts at a switch, so that it follows all ports of this node.
+        // The search starts at a switch, because it follows all ports of a switch but only one port of any other node.
         let start = fabric.links().flat_map(|(a, b)| [a, b]).find(|&id| is_switch(id));
         let start = start.or_else(|| first(fabric));
         start.map_or(0, |port| directed_routes(fabric, port).len())

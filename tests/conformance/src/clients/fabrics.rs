@@ -1,4 +1,4 @@
-//! The fabrics of all runs.
+//! The fabrics on which the clients run.
 
 use std::fs;
 use std::io::BufWriter;
@@ -20,7 +20,7 @@ pub struct Plan {
     pub kind: &'static str,
     /// Speed of all links.
     pub speed: LinkSpeed,
-    /// Fraction of the links that are omitted.
+    /// Fraction of the links that the generator omits from the fabric.
     pub drop_links: f64,
     /// OpenSM's LMC.
     pub lmc: u8,
@@ -58,7 +58,7 @@ impl Plan {
         plan(kind)
     }
 
-    /// Returns the name of the plan.
+    /// Returns a name of the fabric: kind, speed, fraction of omitted links, LMC.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = format!("{} {}", self.kind, self.speed);

@@ -26,7 +26,7 @@ pub struct Options<'a> {
     pub window: u8,
     /// Time limit for the first bring-up.
     pub limit: Duration,
-    /// Further command-line arguments, which override the fields above.
+    /// Further command-line arguments of OpenSM. They override those that the other fields produce.
     pub more: &'a [&'a str],
 }
 

@@ -2,7 +2,7 @@
 
 use super::program::{Answer, Question};
 
-/// A permitted difference.
+/// A permitted difference between two outputs of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
     /// The first words of the command lines to which this difference applies. `*` stands for any word. Empty means all
@@ -10,7 +10,7 @@ pub struct Allowed {
     pub programs: &'static [&'static str],
     /// The part of the output that is not compared.
     pub mask: Mask,
-    /// Why this part may differ.
+    /// Why this part of the output may differ.
     pub reason: &'static str,
 }
 

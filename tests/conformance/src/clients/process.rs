@@ -91,7 +91,8 @@ impl Group {
     pub fn usage(&self) -> Option<Usage> {
         let id = self.child.id();
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name in parentheses may contain any character. The state follows the closing parenthesis.
+        // In /proc/PID/stat, the program's name in parentheses may contain any character. The process state follows the
+        // last closing parenthesis.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let ticks: u64 =
             fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;

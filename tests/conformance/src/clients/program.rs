@@ -116,7 +116,7 @@ impl Question {
         }
     }
 
-    /// Sets another node.
+    /// Makes the client run on the given node instead of the default node.
     #[must_use]
     pub fn on(mut self, node: &str) -> Self {
         self.node = Some(node.to_owned());
@@ -136,7 +136,7 @@ impl fmt::Display for Question {
     }
 }
 
-/// Result of a client.
+/// Exit status and output of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Exit status; -1 if a signal has terminated the client, `None` if the client was killed at the time limit.

@@ -34,7 +34,7 @@ pub struct Host {
     pub guid: Guid,
     /// The base LID of the host's port.
     pub lid: u16,
-    /// A directed route to the host.
+    /// A directed route from the first CA to this host.
     pub route: String,
 }
 
@@ -47,14 +47,15 @@ pub struct Switch {
     pub guid: Guid,
     /// LID.
     pub lid: u16,
-    /// A directed route to the switch.
+    /// A directed route from the first CA to this switch.
     pub route: String,
     /// A port of the switch that has a link.
     pub port: u8,
 }
 
 impl Actors {
-    /// Chooses the nodes. Returns `None` if too few nodes have LIDs.
+    /// Chooses the nodes that the command lines query. Returns `None` if a chosen node has no LID, or if there are too
+    /// few nodes.
     #[must_use]
     pub fn choose(fabric: &Fabric, lids: &BTreeMap<Guid, u16>) -> Option<Self> {
         let linked = |id| fabric.ports_of(id).find(|(_, port)| port.peer.is_some());

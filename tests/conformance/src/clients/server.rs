@@ -88,7 +88,7 @@ pub enum Order<'a> {
 
 /// A running simulator, which is killed when dropped.
 pub trait Server {
-    /// Executes a command.
+    /// Executes a command in the running simulator.
     ///
     /// # Errors
     /// Fails if the simulator does not accept the command.

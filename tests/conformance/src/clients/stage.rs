@@ -35,7 +35,7 @@ pub enum StageError {
     Gone {
         /// The program that has ended.
         program: &'static str,
-        /// The client that was running.
+        /// The command line of the client that was running when the program ended.
         question: String,
     },
     /// A client or the simulator has failed for the given reason.
@@ -51,7 +51,7 @@ pub enum StageError {
 /// Parameters of a stage.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
-    /// The plan of the fabric.
+    /// How the fabric was generated, and which tests run on it.
     pub plan: Plan,
     /// The fabric.
     pub fabric: &'a Fabric,
@@ -86,13 +86,14 @@ pub struct Entry {
 /// Results of a stage.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The results of the clients, in order.
+    /// The results of the clients, in the order in which the clients ran.
     pub entries: Vec<Entry>,
     /// The failed checks.
     pub faults: Vec<String>,
-    /// The engine that configured the switches.
+    /// The routing engine that configured the switches.
     pub engine: String,
-    /// Number of checks. A comparison of two entries is not counted as a check.
+    /// Number of checks within this stage. Comparisons of its clients' results with those of another stage are not
+    /// counted.
     pub checks: usize,
 }
 
@@ -102,13 +103,13 @@ pub struct Stage<'a> {
     pub setup: &'a Setup<'a>,
     /// OpenSM.
     pub manager: Manager,
-    /// Environment of the clients.
+    /// The socket name, library, default node and directory with which the clients run.
     pub seat: Seat,
-    /// The nodes that appear in the command lines.
+    /// The nodes that appear in the command lines of the clients.
     pub actors: Actors,
     /// True if the stage has stopped OpenSM.
     pub ended: bool,
-    /// Results so far.
+    /// The results of the clients and checks that have run so far.
     pub record: Record,
     /// The simulator, which is dropped last.
     pub server: Box<dyn Server>,
@@ -178,7 +179,7 @@ impl<'a> Stage<'a> {
         Ok((answer, name.with_extension("out")))
     }
 
-    /// Starts a client that keeps running.
+    /// Starts a client, and returns while the client is still running.
     ///
     /// # Errors
     /// Fails if the client cannot be started.
@@ -201,7 +202,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Ends the simulator, and returns the record.
+    /// Ends OpenSM and the simulator, and returns the results of the stage.
     #[must_use]
     pub fn finish(self) -> Record {
         let Self { manager, mut record, server, .. } = self;

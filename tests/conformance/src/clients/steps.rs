@@ -16,7 +16,7 @@ mod osmtest;
 
 pub use osmtest::{FLOWS, FULL_FLOWS, INVENTORY_FLOWS};
 
-/// Runs all steps.
+/// Runs all steps of a stage.
 ///
 /// # Errors
 /// See [`StageError`].

@@ -8,7 +8,7 @@ use crate::rxe::Scene;
 /// The guest's address.
 const GUEST: &str = "192.168.77.1";
 
-/// Verifies requests of various lengths at random offsets.
+/// Writes and reads in requests of various lengths at random offsets, and verifies the data.
 pub(super) fn verify(
     scene: &mut Scene<'_>,
     parameters: &str,

@@ -120,7 +120,8 @@ fn pingpong(scene: &mut Scene<'_>, program: &str, size: u32) -> Result<(), RunEr
         let end = scene.succeeds(end)?;
         scene.expect_lines(&end, "200 iters in", 1);
     }
-    // The program requests a timeout of 67 ms, which may expire in a busy emulator although no packet is lost.
+    // The program sets an ACK timeout of 67 ms. It may expire in a busy emulator although no packet is lost, so
+    // retransmissions are permitted.
     scene.gained("retry_exceeded_err", 0..=0)
 }
 
@@ -160,7 +161,7 @@ fn rtrs(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let loaded = scene.guest.start(load)?;
     scene.succeeds(loaded)?;
     scene.guest.await_listener(1234, LISTENS)?;
-    // `modprobe -r` also unloads the modules that only these two modules use.
+    // `modprobe -r` also unloads the modules that only rnbd_server and rnbd_client use.
     let unloaded = scene
         .guest
         .start("modprobe -r rnbd_server rnbd_client; rmmod brd; ! lsmod | grep -E 'rtrs|rnbd'")?;

@@ -25,7 +25,7 @@ pub(super) const OURS: [Case; 7] = [
 /// Time limit for a client to end.
 const ENDS: Duration = Duration::from_secs(60);
 
-/// The first line of ibfabric's output.
+/// The line that ibfabric's server prints when it accepts connections.
 pub(super) const READY: &str = "READY";
 
 fn ping(scene: &mut Scene<'_>, any: &str, [guest, own]: [&str; 2]) -> Result<(), RunError> {

@@ -26,7 +26,7 @@ pub struct Gear<'a> {
     pub whole: bool,
 }
 
-/// Environment of a case.
+/// The guest and the link that a case uses, and the results that the case records.
 #[derive(Debug)]
 pub struct Scene<'a> {
     /// The guest.

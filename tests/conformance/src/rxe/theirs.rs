@@ -48,7 +48,7 @@ pub(super) const PERFTEST: [Case; 16] = [
     Case::with_ibfabric("rping, ibfabric server for perftest", no_client_of_perftest),
 ];
 
-/// Number of iterations.
+/// Number of iterations that a perftest program runs.
 const ITERATIONS: u32 = 100;
 
 fn measured(scene: &mut Scene<'_>, program: &str, size: u32) -> Result<(), RunError> {

@@ -69,7 +69,8 @@ fn of_record<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     if !down {
         return lines.to_vec();
     }
-    // Keeps the states, and the fields that identify the port.
+    // Keeps two parts of the record: the fields before the PortInfo, which identify the port, and the states in the
+    // PortInfo.
     let info = lines.iter().position(|line| is(line, "PortInfo dump:")).unwrap_or(lines.len());
     let (id, info) = lines.split_at(info);
     let states = info.iter().filter(|line| is(line, "LinkState:") || is(line, "PhysLinkState:"));

@@ -32,16 +32,17 @@ const MEETING: Plan = FABRICS[0];
 /// A fabric with more nodes than [`records::RECORDS`].
 const MANY_HOSTS: Plan = plan("xgft 28,36 1,8");
 
-/// The subject of a case.
+/// The subject that a case tests, with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub enum CaseKind {
     /// The SM brings up a fabric with the given engine.
     Up(Plan, &'static str),
     /// The SA of `ibfabric sm` responds like OpenSM's.
     Answers(Plan),
-    /// osmtest flows pass. If the second field is true, the library returns complete responses and more flows run.
+    /// osmtest flows pass. If the second field is true, the umad library returns all MADs of a response, and more flows
+    /// run.
     Flows(Plan, bool),
-    /// One SM hands over to the other.
+    /// One SM hands the subnet over to the other.
     Handover(Play),
     /// The SM does not configure a port whose M_Key has this protection level.
     Guarded(Plan, u8),
@@ -60,17 +61,17 @@ pub enum CaseKind {
 pub enum InjectedError {
     /// The tables are compared with those of a different engine.
     Engine,
-    /// The simulator's fabric lacks one link.
+    /// The simulator's fabric lacks one link that the case expects.
     Link,
     /// One of the LIDs to trace is not assigned.
     Lid,
-    /// The simulator's fabric lacks one host.
+    /// The simulator's fabric lacks one host that the case expects.
     Host,
     /// `ibfabric sm` does not run.
     NoSm,
     /// The case expects the wrong SM to become master.
     Master,
-    /// No port has an M_Key.
+    /// No port has an M_Key, but the case expects one port to have one.
     NoMKey,
     /// ibfabric gets a different command line or configuration line.
     Options,
@@ -103,7 +104,7 @@ impl CaseKind {
 }
 
 impl InjectedError {
-    /// Returns a description of the error, and the text that a reported fault must contain.
+    /// Returns a description of the deliberate error, and the text that a fault reported by the case must contain.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Engine => ("tables of another engine", "the tables of ibfabric route"),
@@ -111,7 +112,8 @@ impl InjectedError {
             Self::Lid => ("an unassigned LID", "ibtracert misses"),
             Self::Host => ("a host is missing", "are missing"),
             Self::NoSm => ("no SM", "fails with ibfabric sm"),
-            // `ibfabric sm` is standby for a short time, so the first fault depends on when its state is queried.
+            // `ibfabric sm` is standby for a short time. The first reported fault depends on whether the case queries
+            // its state within this time.
             Self::Master => ("the wrong master", ": sminfo prints "),
             Self::Options => ("other options", "differs"),
             Self::NoMKey => ("no M_Key", "expected the guarded port"),
@@ -256,7 +258,7 @@ pub fn cases(all: bool) -> Vec<Case> {
         for on_ibsim in [true, false] {
             // ibsim 0.10 does not support all speeds, and does not support M_Keys.
             let fits = what.plan().fits_ibsim() && !matches!(what, CaseKind::Guarded(..));
-            // Files and partitions are tested only on the real ibsim.
+            // Cases that test written files, partition files or configuration lines run only on the real ibsim.
             let only_ibsim =
                 matches!(what, CaseKind::Files(_) | CaseKind::Partitions(_) | CaseKind::Keys);
             if if on_ibsim { fits } else { !only_ibsim } {

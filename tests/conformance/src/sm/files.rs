@@ -24,7 +24,7 @@ pub struct Line {
     pub options: &'static [&'static str],
 }
 
-/// The command lines.
+/// The command lines that OpenSM and ibfabric run, and their fabrics.
 pub const LINES: [Line; 7] = [
     Line { plan: plan("mesh 3x3 hosts=2"), options: &["-R", "minhop"] },
     Line { plan: plan("mesh 3x3 hosts=2"), options: &["-Rdor", "-l1"] },

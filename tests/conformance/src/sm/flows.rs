@@ -18,7 +18,7 @@ struct Flow {
 
 /// Runs the flows with OpenSM and with `ibfabric sm`, and compares the results.
 ///
-/// Flows that need complete responses run only if the umad library returns complete responses.
+/// Flows that need all MADs of a response run only if the umad library returns them.
 ///
 /// # Errors
 /// Fails if a program cannot be started.

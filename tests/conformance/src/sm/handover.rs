@@ -26,7 +26,7 @@ pub enum Who {
 pub struct Play {
     /// The SM that is master when the other SM starts.
     pub first: Who,
-    /// The priorities of OpenSM and of `ibfabric sm`.
+    /// The SM priorities of OpenSM and of `ibfabric sm`.
     pub priorities: [u8; 2],
     /// The SM that runs on the first HCA, which has the lowest GUID. The other SM runs on the last HCA.
     pub lower: Who,
@@ -35,7 +35,7 @@ pub struct Play {
 }
 
 impl Who {
-    /// Returns the other SM.
+    /// Returns the other one of the two SMs.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -44,7 +44,7 @@ impl Who {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name of the SM program.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -214,7 +214,8 @@ fn stood_by(manager: &Running) -> bool {
     matches!(manager, Running::OpenSm(opensm) if opensm.log().contains("Entering STANDBY state"))
 }
 
-/// On ibsim, an OpenSM may become master without a sweep. Adds a note about this, and checks the reason.
+/// On ibsim, an OpenSM may become master without a sweep. Stops this OpenSM, and checks in its log that it waited for a
+/// TrapRepress. Notes this for the report.
 ///
 /// A standby OpenSM reports its priority to the master with trap 144. It then waits for a TrapRepress, which ibsim
 /// drops. When OpenSM exits, it logs that the trap is outstanding. Whether OpenSM was standby before the handover

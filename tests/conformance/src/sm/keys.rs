@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::scene::{Checked, Gear, Outcome};
 
-/// The expected treatment of a line.
+/// How OpenSM and `ibfabric sm` are expected to read a line of opensm.conf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Both programs use the same value. Each of them writes the value to the file of its option `-c`.
@@ -18,7 +18,7 @@ pub enum Reading {
 }
 use Reading::{Refused, Same};
 
-/// The lines as bytes, and how the programs must treat them.
+/// The lines of opensm.conf as bytes, and how the programs must read them.
 pub const LINES: &[(&[u8], Reading)] = &[
     (b"sweep_interval 5", Same),
     (b"  sweep_interval\t5 \r", Same),

@@ -74,7 +74,7 @@ impl Ours {
         Ok(Self { group, directory: directory.to_owned() })
     }
 
-    /// Waits for SUBNET UP.
+    /// Waits until `ibfabric sm` has printed SUBNET UP.
     ///
     /// # Errors
     /// Fails if `ibfabric sm` ends or exceeds the time limit.

@@ -11,7 +11,7 @@ use crate::clients::manager;
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// Parameters of two simulators.
+/// Parameters of a run of two SMs, each on its own simulator.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
     /// The programs.
@@ -22,7 +22,7 @@ pub struct Pair<'a> {
     pub umad: &'a Path,
     /// The fabrics of OpenSM and of `ibfabric sm`. They differ only in cases with a deliberate error.
     pub fabrics: [&'a Fabric; 2],
-    /// The plan of the fabric.
+    /// How the fabric was generated, and which LMC the SMs use.
     pub plan: Plan,
     /// True if `ibfabric sm` runs. It does not run in a case with a deliberate error.
     pub managed: bool,

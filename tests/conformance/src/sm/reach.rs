@@ -17,7 +17,7 @@ use crate::clients::manager;
 use crate::clients::server::{Kind, Order};
 use crate::clients::stage::StageError;
 
-/// The fabrics. ibsim needs a second to start the largest one.
+/// The fabrics from which a run chooses one. ibsim needs a second to start the largest one.
 const FABRICS: [&str; 10] = [
     "fat-tree 4 2",
     "fat-tree 4 3",
@@ -31,7 +31,8 @@ const FABRICS: [&str; 10] = [
     "random switches=12 ports=6 hosts=2",
 ];
 
-/// The engine lists that both SMs support. An empty list selects the default.
+/// The lists of routing engines from which a run chooses one. Both SMs support them. An empty list selects the SM's
+/// default.
 const ENGINES: [&str; 7] = ["", "", "minhop", "updn", "ftree,updn", "lash", "dor"];
 
 /// Time limit for the SM to complete its sweep.
@@ -49,22 +50,22 @@ pub enum Managed {
 /// Results of all runs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Number of events after which all pairs of hosts were checked.
+    /// Number of cable changes after which all pairs of hosts were checked.
     pub events: usize,
     /// Number of checked pairs of hosts.
     pub pairs: usize,
-    /// The events after which some pairs remained unreachable although cables connect them.
+    /// The cable changes after which some pairs remained unreachable although cables connect them.
     pub dead: Vec<String>,
-    /// Number of events after which the tables have a credit loop on a single VL.
+    /// Number of cable changes after which the tables have a credit loop on a single VL.
     pub loops: usize,
-    /// The events with such a credit loop after which `ibfabric sm` did not log an alarm.
+    /// The cable changes after which the tables have a credit loop on a single VL, but `ibfabric sm` logged no alarm.
     pub silent_loops: Vec<String>,
-    /// For each event, the time until all pairs were reachable.
+    /// For each cable change, the time until all pairs were reachable.
     pub settled_after: Vec<Duration>,
 }
 
 impl Tally {
-    /// Adds the results of other runs.
+    /// Adds the results of other runs to this tally.
     pub fn merge(&mut self, other: Self) {
         self.events += other.events;
         self.pairs += other.pairs;
@@ -89,7 +90,7 @@ struct Truth {
 /// A cable, identified by a node's name and a port number at one end.
 type Cable = (String, u8);
 
-/// Cables that change at the same time. True if they are cut, false if they are restored.
+/// Cables that are cut or restored at the same time. The flag is true if they are cut.
 type Batch = (Vec<Cable>, bool);
 
 /// A directed link between switches: the switch that sends, and its output port.
@@ -290,7 +291,8 @@ fn order(scene: &mut Scene<'_>, cables: &[Cable], cut: bool) -> Result<(), Stage
     Ok(())
 }
 
-/// Waits until all pairs are reachable, and adds the state of the tables to the results.
+/// Waits until all pairs of hosts are reachable, or until the time limit expires. Then adds the unreachable pairs and
+/// credit loops to `tally`.
 fn settle(
     scene: &mut Scene<'_>,
     managed: Managed,

@@ -26,7 +26,7 @@ pub struct Gear {
     pub ibfabric: PathBuf,
     /// Debian's umad library, which returns only the first MAD of a response.
     pub debian: PathBuf,
-    /// ibfabric's umad library, which returns complete responses.
+    /// ibfabric's umad library, which returns all MADs of a response.
     pub own: PathBuf,
 }
 
@@ -37,7 +37,7 @@ pub struct Checked {
     pub checks: usize,
     /// The failed checks.
     pub faults: Vec<String>,
-    /// Further information for the report.
+    /// A remark about the case that the report prints.
     pub note: String,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Scene<'a> {
         Ok((seat, place))
     }
 
-    /// Runs a client.
+    /// Runs a client until it ends. Returns its result, and the path of its standard output.
     ///
     /// # Errors
     /// Fails if the client cannot be started, or if the simulator has ended.
@@ -183,7 +183,7 @@ impl<'a> Scene<'a> {
         Ok(self.run_client(&question)?.0.output)
     }
 
-    /// Starts a client that keeps running.
+    /// Starts a client, and returns while the client is still running.
     ///
     /// # Errors
     /// Fails if the client cannot be started.
@@ -203,7 +203,8 @@ impl<'a> Scene<'a> {
             .args(arguments)
             .current_dir(&self.directory)
             .output()?;
-        // Status 1 reports a problem of the fabric, such as a credit loop. Status 3 reports an inconclusive result.
+        // ibfabric exits with status 1 if the fabric has a problem, such as a credit loop, and with 3 if the result is
+        // inconclusive.
         if output.status.code().is_none_or(|code| !matches!(code, 0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let what = arguments.join(" ");

@@ -22,7 +22,7 @@ pub const PAIRS: usize = 200;
 pub struct Expected<'a> {
     /// The expected fabric. It differs from the simulator's fabric in cases with a deliberate error.
     pub fabric: &'a Fabric,
-    /// Contains the speed of all links, and the LMC.
+    /// How the fabric was generated: its links have the speed in the plan, and its ports the LMC in the plan.
     pub plan: Plan,
     /// The routing engine with which `ibfabric route` computes tables.
     pub engine: &'a str,
@@ -113,7 +113,7 @@ fn check_lids(scene: &mut Scene<'_>, lids: &BTreeMap<Guid, u16>, expected: &Expe
     });
 }
 
-/// Checks that the tables of the switches equal the computed tables.
+/// Checks that the switches' tables equal those that `ibfabric route` has computed.
 fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageError> {
     let (answer, kept) = scene.run_client(&patient("dump_lfts"))?;
     let mut found = tables::parse(&answer.output);
@@ -170,7 +170,8 @@ fn traces(
     let mut found = traced(&answer.output);
     let mut missing = Vec::new();
     for &((from_base, from), (to_base, to)) in &pairs {
-        // Each pair is traced once. `ibtracert` prints base LIDs.
+        // `ibtracert` prints only the base LIDs of the ends. So each traced pair of LIDs uses up one printed path
+        // between these ends.
         match found.get_mut(&(from_base, to_base)) {
             Some(count) if *count > 0 => *count -= 1,
             _ => missing.push(format!("{from} to {to}")),

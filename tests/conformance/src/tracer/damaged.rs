@@ -27,7 +27,7 @@ const KINDS: [&str; 6] =
 /// Number of paths that are traced in a trial.
 const PAIRS: usize = 25;
 
-/// Results of trials.
+/// How many of the traced paths got which verdict, and descriptions of wrong verdicts.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Paths.

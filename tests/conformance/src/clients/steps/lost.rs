@@ -35,8 +35,8 @@ pub(super) fn unlink(stage: &mut Stage<'_>) -> Result<(), StageError> {
 /// Disables, enables and resets a port with ibportstate, on `ibfabric sim`. The link must go down and up at both ends,
 /// and OpenSM must receive a trap.
 ///
-/// The result is not compared with ibsim, whose disabled port remains active but forwards nothing, even after it is
-/// enabled again. The state of its neighbor port does not change.
+/// On ibsim, this step does nothing: there, a disabled port remains active but forwards nothing, even after it is
+/// enabled again. The state of its neighbor port does not change either.
 pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     if *stage.setup.server == Kind::Ibsim {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (Some(&id), Some(start)) = (expect::spare_links(fabric).last(), start) else {
         return Ok(());
     };
-    // Routes that do not use the link that is disabled.
+    // Directed routes to both ends of the link that do not use the link itself, because it will be disabled.
     let mut less = fabric.clone();
     less.disconnect(id);
     let routes = directed_routes(&less, start);
@@ -109,7 +109,7 @@ fn change(
     let (traps, ups) = (traps(stage), stage.manager.ups());
     let line = format!("ibportstate -D {route} {number} {verb}");
     let (answer, kept) = stage.run_client(&Question::new(&line))?;
-    // The output contains the states before the change, and then the states after it.
+    // ibportstate prints the port's states before the change, and then the states after it.
     let after = answer.output.rsplit("After PortInfo set:").next().unwrap_or_default();
     check_states(stage, &line, after, states, &kept);
     stage.check(answer.code == Some(0), || format!("{line}: exit status {:?}", answer.code));
@@ -145,7 +145,7 @@ fn check_states(
     });
 }
 
-/// Returns `LinkDownedCounter` of both ends of a link.
+/// Returns the values of `LinkDownedCounter` at both ends of a link.
 fn downed(stage: &mut Stage<'_>, id: PortId) -> Result<[u64; 2], StageError> {
     let fabric = stage.setup.fabric;
     let lids = stage.manager.lids()?;
