@@ -55,7 +55,7 @@ pub(crate) fn fill(
     lfts
 }
 
-/// Data that all switches share.
+/// The subnet, the options and the routing order, which are the same for all switches.
 struct Plan<'a> {
     subnet: &'a Subnet<'a>,
     hops: &'a HopMatrix,
@@ -65,7 +65,7 @@ struct Plan<'a> {
     /// Number of targets at the start of `order` whose port is not chosen at random.
     unscattered: usize,
     runs: Vec<TargetRun>,
-    /// By switch: the ports whose use is not counted.
+    /// By switch: the ports that the options exclude from load balancing.
     ignored: Vec<Vec<u8>>,
     /// By switch: all ports in scan order. `None` if the scan order is ascending.
     scan: Vec<Option<Vec<u8>>>,

@@ -11,7 +11,7 @@ use crate::error::FabricError;
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// Returns the index.
+    /// Returns the index as a `usize`.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -23,7 +23,7 @@ impl NodeId {
 pub struct PortId(pub u32);
 
 impl PortId {
-    /// Returns the index.
+    /// Returns the index as a `usize`.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize

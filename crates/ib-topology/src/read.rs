@@ -60,7 +60,7 @@ pub enum Format {
 /// A file that an `include` line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
-    /// The name that errors and nested `include` lines use for the file.
+    /// The file's name in error messages. The [`Resolver`] gets this name for every `include` line of the file.
     pub name: String,
     /// The contents of the file.
     pub bytes: Vec<u8>,

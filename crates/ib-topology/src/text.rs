@@ -91,7 +91,7 @@ impl Fault {
 }
 
 impl Location {
-    /// Returns an error with this location.
+    /// Returns an error that states this location and `message`.
     pub fn fault(self, message: impl Into<String>) -> Fault {
         Fault { location: self, message: message.into() }
     }
@@ -197,7 +197,7 @@ impl<'a> Line<'a> {
 
     /// Skips a string and returns true, if the unread part starts with it.
     pub fn eat(&mut self, text: &str) -> bool {
-        // The strings are so short that calling `memcmp` would take longer.
+        // The strings are so short that a call of `memcmp` would take longer than this loop.
         let rest = &self.text.as_bytes()[self.at..];
         let found =
             rest.len() >= text.len() && rest.iter().zip(text.as_bytes()).all(|(a, b)| a == b);

@@ -32,8 +32,8 @@ pub(super) enum Found {
     Ring(Vec<usize>),
 }
 
-/// Returns the positions of the switches of a mesh, torus or hypercube; `None` if the fabric is not a grid. The
-/// coordinates of the cycles start at `origin`.
+/// Returns the positions of the switches of a mesh, torus or hypercube; `None` if the fabric is not a grid. In
+/// dimensions with a cycle, the switch `origin` has coordinate 0.
 pub(super) fn find(subnet: &Subnet<'_>, origin: usize) -> Option<Found> {
     let steps = steps(subnet)?;
     let walk = walk(&steps, origin)?;

@@ -1,4 +1,4 @@
-//! Routes per link.
+//! The number of routes over each link.
 
 use super::wiring::Wiring;
 use crate::lft::Lfts;

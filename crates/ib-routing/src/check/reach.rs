@@ -33,8 +33,8 @@ pub struct Reachability {
     pub first: Vec<Unreachable>,
     /// Switches that drop packets of failing pairs or forward them in a loop, in ascending order.
     pub faulty: BTreeSet<SwitchId>,
-    /// Number of other pairs without a route: the switch has no LFT entry for the LID, and one end of the path is
-    /// always port 0 of a switch.
+    /// Number of pairs without a route that are not counted in `unreachable`. The switch has no LFT entry for the LID,
+    /// and one end of the path is always port 0 of a switch.
     ///
     /// Pairs that are counted here are not faults. Up/Down does not route between switches inside spine systems. If
     /// links are missing, Up/Down also does not route between a spine switch and leaves that are not below this switch.
@@ -261,8 +261,8 @@ impl Reachability {
         }
     }
 
-    /// Returns three counts. If a LID has an unreachable pair, also a tolerated one between switches, or a forwarding loop, at
-    /// least one of them grows. Unknown pairs do not change them.
+    /// Returns the numbers of unreachable pairs, of tolerated pairs between switches, and of LIDs with a forwarding
+    /// loop. A LID with such a fault increases at least one of them. Unknown pairs do not change them.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }
@@ -301,7 +301,7 @@ impl Reachability {
         }
     }
 
-    /// Adds the results for higher LIDs.
+    /// Adds the results `later`, which another part of the check found for higher LIDs.
     pub(super) fn merge(&mut self, later: Self, samples: usize) {
         self.lids += later.lids;
         self.unreachable += later.unreachable;

@@ -19,7 +19,7 @@ pub(super) enum Fate {
 
 /// The next switches for a LID and the fates of its packets. The memory is reused for every LID.
 pub(super) struct Tree {
-    /// The next switch of each switch.
+    /// By switch: the next switch to which it forwards packets to the LID; `NO_SWITCH` if it delivers or drops them.
     next: Vec<u16>,
     /// Fates in packed form, see [`DROPS`].
     fates: Vec<u32>,

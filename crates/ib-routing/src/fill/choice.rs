@@ -25,7 +25,7 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Removes all neighbours, for another switch.
+    /// Forgets the neighbours of the previous switch, before the next switch is routed.
     pub(super) fn reset(&mut self, subnet: &Subnet<'_>) {
         self.per_port = usize::from(subnet.lmc().lids());
         let unused = Remote { node: NodeId(u32::MAX), system: Guid::ZERO, port: 0, forwarded: 0 };
@@ -89,7 +89,8 @@ struct Path {
     /// True if some LID of the end port uses the neighbour's system. If `known` does not determine this flag, it keeps
     /// the value of the previous candidate, as in OpenSM. Port shifting uses such values, too.
     system_flag: bool,
-    /// True if some LID of the end port uses the neighbour. The flag keeps the previous value like `system_flag`.
+    /// True if some LID of the end port uses the neighbour. If `known` does not determine this flag, it keeps the value
+    /// of the previous candidate.
     node_flag: bool,
 }
 
@@ -196,7 +197,8 @@ impl Chooser<'_> {
     }
 }
 
-/// Replaces a best port if the path is less used. Returns true if so.
+/// Replaces `best` by the path's port if this port has a lower count, or if there is no best port yet. Returns true if
+/// it did.
 fn improve(best: &mut Option<(u8, u32)>, path: &Path) -> bool {
     let better = best.is_none_or(|(_, count)| path.count < count);
     if better {
@@ -222,7 +224,7 @@ impl Best {
         self.settle(path, forwards);
     }
 
-    /// Evaluates a path only by its two flags and its count, as port shifting does.
+    /// Like `weigh`, but for port shifting, which derives the use of the neighbour from `system_flag` and `node_flag`.
     fn weigh_shifted(&mut self, path: &Path, for_lmc: bool) {
         let flagged = path.system_flag || path.node_flag;
         if for_lmc {
@@ -240,8 +242,8 @@ impl Best {
         self.settle(path, (for_lmc && flagged).then_some(forwards));
     }
 
-    /// Chooses the path if it is less used. Also chooses it if it is used equally and its neighbour forwards fewer
-    /// LIDs.
+    /// Chooses the path's port if its count is lower than that of the best port so far. If the counts are equal,
+    /// chooses it if its neighbour forwards fewer LIDs.
     fn settle(&mut self, path: &Path, forwards: Option<u32>) {
         let fewer = forwards.filter(|&f| self.forwarded.is_none_or(|least| f < least));
         let tied = self.any.is_some_and(|(_, count)| path.count == count);

@@ -37,7 +37,7 @@ pub(super) fn effective_bisection(
     shares.iter().sum::<f64>() / f64::from(bisections)
 }
 
-/// Working memory of a thread.
+/// The flows of one random bisection, in buffers that a thread reuses.
 struct Bisection<'a> {
     routes: &'a Routes<'a>,
     rates: &'a [u32],

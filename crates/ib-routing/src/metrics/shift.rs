@@ -82,7 +82,7 @@ impl<'a> Shifts<'a> {
             .step_by(TILE)
             .map_init(Vec::new, |flows: &mut Vec<u16>, first| {
                 let count = TILE.min(self.order.len() - first);
-                // The additional counter of each shift counts the padding of paths.
+                // The last counter of each shift belongs to no link: it counts the unused elements of stored paths.
                 flows.clear();
                 flows.resize(count * (width + 1), 0);
                 match &table {
@@ -110,8 +110,8 @@ impl<'a> Shifts<'a> {
             let paths = table.paths_to(row, partner);
             for (flows, path) in flows.chunks_exact_mut(width).zip(paths) {
                 for link in path {
-                    // There are fewer than 2^16 nodes, and each has one flow. So only the additional counter can wrap
-                    // around.
+                    // There are fewer than 2^16 nodes, and each sends one flow, so no link's counter wraps around. The
+                    // last counter, which belongs to no link, can wrap around.
                     let count = &mut flows[link.get()];
                     *count = count.wrapping_add(1);
                 }
@@ -126,7 +126,7 @@ impl<'a> Shifts<'a> {
             for &(place, row) in &self.senders {
                 path.clear();
                 if let Some(to) = self.order[(place + shift) % self.order.len()] {
-                    // A flow whose packets are lost adds no channels.
+                    // A flow whose packets are lost is counted on no link.
                     self.routes.append(self.switches[row], to, &mut path);
                 }
                 for &channel in &path {

@@ -179,7 +179,7 @@ fn port_line(
     Ok(())
 }
 
-/// Writes the rate as options. Versions of ibsim that ignore the rate in the comment use them.
+/// Writes the rate as options of the port line, for versions of ibsim that ignore the rate in the comment.
 fn options(rate: LinkRate, is_router: bool, text: &mut String) {
     if is_router {
         let width = match rate.width {

@@ -24,7 +24,7 @@ struct Report {
     peak_rss_mb: f64,
 }
 
-/// The duration of each step in milliseconds.
+/// How long loading the input and checking the tables took, in milliseconds.
 #[derive(Serialize)]
 struct Times {
     load: f64,

@@ -266,7 +266,7 @@ fn malformed_requests_do_not_affect_other_clients() {
     let mut taken = 0;
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
-        // Continues after the last byte that was written.
+        // A request can be written in part, so the next write continues after the last byte that was written.
         match greedy.write(&requests[taken % requests.len()..]) {
             Ok(length) => taken += length,
             Err(_) => std::thread::sleep(Duration::from_millis(10)),

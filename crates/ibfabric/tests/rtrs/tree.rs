@@ -52,7 +52,7 @@ impl Scene {
         self.dir.path().join(name)
     }
 
-    /// Runs `rtrs ctl` with a socket.
+    /// Runs `rtrs ctl` on the control socket with this name in the test's directory.
     pub(crate) fn ctl(&self, socket: &str, words: &[&str]) -> Output {
         let socket = self.at(socket);
         let common = ["rtrs", "ctl", "--control", socket.to_str().expect("the path is UTF-8")];

@@ -15,7 +15,7 @@ pub(super) enum Role {
     Compute,
     /// An I/O node, attached to a switch of any rank. Its paths may go up again after they went down.
     Io,
-    /// A port with neither role, attached to a switch of any rank.
+    /// Neither a compute node nor an I/O node. The port is attached to a switch of any rank.
     Other,
 }
 

@@ -22,10 +22,11 @@ const NONE: u8 = 0xff;
 
 /// Position of channel adapters in the order of indices, which is after all switches with an index.
 ///
-/// OpenSM compares unrelated bytes in place of the indices of channel adapters, nearly always with this result.
+/// OpenSM compares unrelated bytes in place of the indices of channel adapters. These bytes nearly always put channel
+/// adapters at this position, too.
 const ADAPTER_PLACE: u32 = u32::MAX - 1;
 
-/// Position of switches without an index in the order of indices.
+/// In the order of indices, the position of a switch that has no index: after all others.
 const NO_PLACE: u32 = u32::MAX;
 
 /// The leaves of a tree.

@@ -5,7 +5,8 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use crate::hops::{HopMatrix, LinkWeights, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
 
-/// The hops from a switch to another one over a port, if a walk found other hops than the base matrix has.
+/// The hops that a walk found from a switch over one of its ports to another switch, where the base matrix has another
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deviation {
     /// The switch to which the port belongs.

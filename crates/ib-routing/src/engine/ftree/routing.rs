@@ -126,7 +126,7 @@ impl<'a> Router<'a> {
         self.keep(self.subnet.end_port(port.end_port).base_lid);
     }
 
-    /// Loads the links as if there were a further compute node on a leaf.
+    /// Adds to the loads of links as if a leaf had one more compute node.
     pub(super) fn route_dummy(&mut self, leaf: SwitchId) {
         self.start(Target::Dummy, leaf, 1);
         self.climb(leaf.index(), Climb { main: true, turns: 0, hops: 1 });
@@ -164,7 +164,8 @@ impl<'a> Router<'a> {
         self.rows[row + at.index()]
     }
 
-    /// Returns the forwarding tables, and the hops that differ from the base matrix, the oldest ones first.
+    /// Returns the forwarding tables. Also returns the hops that differ from the base matrix, in the order in which the
+    /// walks found them.
     pub(super) fn finish(self) -> (Lfts, Vec<Deviation>) {
         let mut lfts = Lfts::new(self.subnet);
         let switches = self.locals.len();

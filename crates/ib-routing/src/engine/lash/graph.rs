@@ -29,7 +29,7 @@ pub(super) struct DependencyGraph<'n> {
     places: Vec<u32>,
 }
 
-/// The state of a turn.
+/// Whether a turn is in the graph, or was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     /// The turn is not in the graph, and was not tried since refusals were last cleared.
@@ -44,8 +44,8 @@ pub(super) enum State {
 impl<'n> DependencyGraph<'n> {
     /// Returns a graph without turns. Its searches may visit `effort` turns in total.
     ///
-    /// If the effort is too small, turns that close no cycle may be refused, too. Turns that close a cycle are always
-    /// refused.
+    /// If `effort` is too small, a search can give up and refuse a turn that closes no cycle. A turn that closes a
+    /// cycle is always refused.
     pub(super) fn new(network: &'n Network<'n>, effort: usize) -> Self {
         let channels = network.channels();
         Self {

@@ -215,7 +215,7 @@ impl NextSlots {
     }
 }
 
-/// Sorts switches by their distance, with a bucket for each distance.
+/// Sorts switches by their distance from a destination, with one bucket per distance.
 struct ByDistance {
     sorted: Vec<u16>,
     ends: Vec<u32>,

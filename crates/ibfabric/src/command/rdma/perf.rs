@@ -67,7 +67,7 @@ impl Latencies {
         self.0.saturating_record(time.as_nanos() as u64);
     }
 
-    /// Returns the percentiles in microseconds, divided by `divisor`.
+    /// Returns the minimum, percentiles and maximum of the recorded times in microseconds, each divided by `divisor`.
     fn summary(&self, divisor: f64) -> Latency {
         let in_us = |nanoseconds: u64| nanoseconds as f64 / 1e3 / divisor;
         Latency {
@@ -79,7 +79,7 @@ impl Latencies {
     }
 }
 
-/// The client's state.
+/// A client that measures, with its connections to the server.
 struct Client {
     stage: Stage,
     buffer: Buffer,
@@ -176,7 +176,7 @@ impl Client {
         Ok(())
     }
 
-    /// Disconnects when the client ends, also after an error or a signal.
+    /// Makes the client disconnect from the server when it exits, also after an error or a signal.
     fn end_in_order(&mut self) -> Result<(), Failure> {
         let control = self.control.iter().map(|control| &control.endpoint);
         let endpoints = self.connected.iter().map(|(endpoint, _)| endpoint).chain(control);

@@ -83,7 +83,7 @@ pub(super) struct Pinged {
     length: usize,
 }
 
-/// The server's step in the protocol with one client.
+/// What the server does next for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The server waits for the client to advertise the buffer to READ.
@@ -141,7 +141,7 @@ impl Pinged {
                     stage.post(qp, (MOVED, true), SendOp::Read { from: there }, data)?;
                     self.step = Step::Reads;
                 } else {
-                    // The text ends at the first zero.
+                    // The text of the ping ends at the first zero byte.
                     let length = self.text_length().min(offer.size as usize);
                     let data = self.buffer.data(DATA, length);
                     stage.post(qp, (MOVED, true), SendOp::Write { to: there, imm: None }, data)?;
@@ -179,7 +179,7 @@ impl Pinged {
         bytes.iter().position(|&byte| byte == 0).map_or(self.length, |end| end + 1)
     }
 
-    /// Confirms a READ or WRITE.
+    /// Tells the client by a SEND that a READ or WRITE of its buffer is complete.
     fn say(&self, stage: &mut Stage) -> Result<(), Failure> {
         let data = self.buffer.data(OUT, MESSAGE);
         stage.post(self.endpoint.qp, (SENT, false), SendOp::Send { imm: None }, data)

@@ -79,7 +79,8 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         is_wrong: false,
     };
     while args.clients.is_none_or(|most| server.gone < most) {
-        // The alarm is reset before the queues are read, so that no wake-up is lost.
+        // The alarm is reset before the queues are read. So an entry that arrives while they are read wakes the server
+        // again.
         alarm.silence();
         let moved = server.work(out)?;
         while let Some(request) = requests.take() {
@@ -361,7 +362,7 @@ impl Service {
 }
 
 impl ServeArgs {
-    /// Returns the ports to listen at.
+    /// Returns the service ports at which the server accepts connections.
     fn ports(&self) -> impl Iterator<Item = u16> {
         let rping = self.rping || self.rping_port != RPING_PORT;
         let ucmatose = self.ucmatose || self.ucmatose_port != UCMATOSE_PORT;

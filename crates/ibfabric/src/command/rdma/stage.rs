@@ -221,7 +221,7 @@ impl Stage {
         self.device.hca().poll_cq(self.cq)
     }
 
-    /// Disconnects these connections on SIGINT, SIGTERM or exit, so that the other ends release their
+    /// Makes the program disconnect `connections` on SIGINT, SIGTERM or exit, so that the other ends release their
     /// resources.
     pub(super) fn end_in_order(&mut self, connections: Vec<ConnectionId>) -> Result<(), Failure> {
         let failed = |error| doing("waiting for signals", error);
@@ -323,7 +323,7 @@ impl Buffer {
     }
 }
 
-/// Returns a completion if it is successful.
+/// Returns the completion `wc` if it is successful, and an error if its work request failed.
 pub(super) fn checked(wc: Wc, peer: SocketAddr) -> Result<Wc, Failure> {
     if wc.status == WcStatus::Success {
         return Ok(wc);

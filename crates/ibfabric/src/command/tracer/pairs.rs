@@ -32,7 +32,7 @@ impl Pairs {
     }
 }
 
-/// The remaining paths.
+/// An iterator over the paths to trace.
 pub(super) struct PairsIter<'a> {
     pairs: &'a Pairs,
     next: usize,

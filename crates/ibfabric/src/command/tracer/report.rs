@@ -144,7 +144,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds the result of a path.
+    /// Counts the result of tracing a path, and prints it.
     pub(super) fn take(
         &mut self,
         (from, to): Pair,

@@ -37,7 +37,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// Returns the positions of the downward groups.
+    /// Returns the positions of the groups of links that lead down from this switch.
     pub(super) fn down(&self) -> Range<usize> {
         let start = self.first as usize;
         start..start + usize::from(self.down)
@@ -60,7 +60,7 @@ impl Local {
         below.is_empty() && self.siblings == 0 && !self.is_root
     }
 
-    /// Selects the next downward group for the upward turns of a root.
+    /// At a root: selects the downward group with which its next series of upward turns starts.
     pub(super) fn advance_turn(&mut self) {
         self.turn = if self.turn + 1 < self.down { self.turn + 1 } else { 0 };
     }

@@ -116,7 +116,8 @@ impl Router<'_> {
         self.locals[at].up_changed = true;
     }
 
-    /// Returns true if a switch has no route, or if its route is longer than over a switch with `hops` hops.
+    /// Returns true if the switch `far` has no route to the target, or a longer one than over a neighbour with `hops`
+    /// hops.
     fn needs_route(&self, far: usize, hops: u8) -> bool {
         // In a walk from a dummy, the leaf has a hop count but no port, so the walk may reach the leaf again.
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]

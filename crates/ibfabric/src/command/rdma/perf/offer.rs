@@ -33,7 +33,7 @@ pub(in super::super) struct Answer {
     pub(in super::super) remote: RemoteAddress,
 }
 
-/// The first bytes of the private data.
+/// The first bytes of the private data of a connection request or reply of ibfabric.
 const MAGIC: [u8; 4] = *b"ibf1";
 
 impl Offer {

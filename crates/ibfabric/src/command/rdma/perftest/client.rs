@@ -134,7 +134,7 @@ impl Control {
                 let message = error.into_message();
                 Failure::Unusable(format!("{message}, after {name} of perftest was sent"))
             })?;
-            // Completions of the measured queue pairs are ignored.
+            // Completions of the measured queue pairs can arrive before the server's reply. They are ignored.
             if wc.opcode == WcOpcode::Recv && wc.qp_num == number {
                 break wc;
             }

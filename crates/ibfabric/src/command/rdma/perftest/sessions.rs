@@ -40,7 +40,7 @@ pub(in super::super) struct Sessions {
     by_number: BTreeMap<Qpn, ConnectionId>,
 }
 
-/// The state of a client.
+/// A client of perftest, with the resources that the server holds for it.
 struct Session {
     /// The protection domain of the client's objects.
     pd: PdId,
@@ -48,7 +48,7 @@ struct Session {
     peer: SocketAddr,
     control: Endpoint,
     buffer: Buffer,
-    /// The remaining steps.
+    /// The next steps of the protocol that the server expects, in order.
     steps: VecDeque<Step>,
     queue_pairs: Vec<Endpoint>,
     /// The buffer that the client writes and reads, followed by the buffer to send from.
