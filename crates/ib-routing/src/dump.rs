@@ -114,7 +114,7 @@ fn replace_file(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -
     result
 }
 
-/// Returns the text after a LID in OpenSM's dumps: node type, port GUID and description of the LID's owner.
+/// Returns the text after a LID in OpenSM's dumps: node type, port GUID and description of the node that has the LID.
 fn owner_text(subnet: &Subnet<'_>, lid: u16) -> Option<String> {
     let id = subnet.lid_owner(lid)?;
     let node = subnet.end_port_node(id);

@@ -375,7 +375,7 @@ impl Workspace {
     }
 }
 
-/// Returns the port in the existing table if it is still a least-hop port.
+/// Returns the port that the existing table of a switch has for a LID, if it is still a least-hop port.
 fn kept_port(plan: &Plan<'_>, switch: SwitchId, towards: SwitchId, lid: usize) -> Option<u8> {
     let port = plan.options.existing.as_ref()?.port(switch, lid as u16);
     let linked = matches!(

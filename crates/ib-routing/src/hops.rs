@@ -176,7 +176,7 @@ impl HopMatrix {
 /// The class of each port. The ports of a class have the same hops to every destination.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkClasses {
-    /// Index of the first port of each switch.
+    /// By switch: the index in `class` of the switch's first port.
     offset: Vec<u32>,
     /// The class of each port; `u32::MAX` if the port does not lead to a switch.
     class: Vec<u32>,

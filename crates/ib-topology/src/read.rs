@@ -171,7 +171,7 @@ fn parse(
     not_empty(file_name, fabric)
 }
 
-/// Converts a number to a smaller type. Its range was checked when it was read.
+/// Converts a number of a file to a smaller type. The range was checked when the number was read.
 fn narrow<T: TryFrom<u64>>(value: u64) -> T {
     T::try_from(value).ok().expect("the range was checked when the number was read")
 }

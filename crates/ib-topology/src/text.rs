@@ -60,7 +60,7 @@ const BLOCK: usize = 256;
 /// A location in one of several files: the file, the line and the column.
 #[derive(Clone, Copy, Debug)]
 pub struct Location {
-    /// The number of the file. The reader assigns these numbers.
+    /// The number of the file. The reader numbers the files that it reads.
     pub source: u32,
     /// The line, from 1.
     pub line: u32,
@@ -233,7 +233,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Reads all ASCII letters up to the next other character. Returns an empty string if there are none.
+    /// Reads ASCII letters up to the first character that is not one. Returns an empty string if there are none.
     pub fn letters(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());

@@ -74,7 +74,7 @@ struct Simulator(Child);
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // An error means that the process has already exited.
+        // Killing the process fails only if it has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -13,7 +13,7 @@ use crate::graph::Graph;
 /// Maximum number of switches of a fabric that are grouped. Larger fabrics are ordered by name.
 const MAX_SORTED: usize = 4096;
 
-/// Maximum number of rounds in which the switches select their groups.
+/// If switches still change their groups after this number of rounds, the grouping stops.
 const ROUNDS: usize = 20;
 
 /// Width of the gap between groups, as a multiple of the distance between switches.

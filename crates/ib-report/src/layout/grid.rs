@@ -100,8 +100,8 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
 struct Walk {
     /// Coordinates by switch.
     coordinates: Vec<Vec<i64>>,
-    /// One entry for each path that yields other coordinates of a switch than the first path to it: the differences in
-    /// each dimension.
+    /// For each path that leads to a switch with other coordinates than the first path: the differences in each
+    /// dimension.
     conflicts: Vec<Vec<i64>>,
 }
 

@@ -18,7 +18,8 @@ const MAX_RANKS: usize = 8;
 /// Maximum number of rounds in which the leaves of a pod are sorted by their neighbours.
 const ROUNDS: usize = 12;
 
-/// A round of sorting is used only if it shortens the links at least to this fraction of their length.
+/// The sorting stops at the first round that does not shorten the links to this fraction of their previous total
+/// length.
 const ENOUGH: f64 = 0.9;
 
 /// Returns the rank of each switch of a tree whose hosts are at the bottom; `None` if the fabric is not a tree.

@@ -105,7 +105,8 @@ const PATIENCE: usize = 4_000_000;
 pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
     let mut best: Vec<Node> = Vec::new();
     let mut seen = 0;
-    // By position in the component: the start of the search that last visited the node, and the node's predecessor.
+    // By position of a node in the component: the start of the last search that visited the node, and the node's
+    // predecessor in this search.
     let mut parents = vec![(NOT_YET, 0); component.len()];
     let mut queue: Vec<(Node, usize)> = Vec::new();
     for (start, &node) in component.iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::subnet::EndPortId;
 /// The fate of a packet that a switch forwards to the LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The packet reaches the owner of the LID over this number of links between switches.
+    /// The packet reaches the end port that has the LID, over this number of links between switches.
     Arrives(u16),
     /// The switch with this index drops the packet, or forwards it to a wrong end port.
     Drops(u16),

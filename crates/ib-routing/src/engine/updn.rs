@@ -128,7 +128,7 @@ fn identifiers(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u64> {
 struct Link {
     /// The switch to which the link leads.
     to: u16,
-    /// The port of this switch.
+    /// The port of the switch `to` at which the link ends.
     there: u8,
     /// True if the link leads up.
     up: bool,

@@ -111,7 +111,8 @@ struct Best {
     any: Option<(u8, u32)>,
     other_system: Option<(u8, u32)>,
     other_node: Option<(u8, u32)>,
-    /// Least number of LIDs that the neighbour of a chosen port forwards; `None` if no port was chosen yet.
+    /// Least number of LIDs that the neighbour forwards, over all ports chosen so far. `None` if no port was chosen
+    /// yet.
     forwarded: Option<u32>,
 }
 

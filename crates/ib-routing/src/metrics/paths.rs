@@ -43,7 +43,8 @@ pub(super) struct PathTable<I> {
     /// Number of paths from a switch: one for each position in the order of compute nodes. The first [`TILE`] - 1
     /// positions are repeated at the end, so that the paths to [`TILE`] consecutive positions are always adjacent.
     positions: usize,
-    /// The index of each link, by switch, position and link of the path. Unused elements contain the number of links.
+    /// The links of all paths, each as its index among the links between switches. Ordered by source switch, position,
+    /// and place in the path. Unused elements contain the number of links.
     links: Vec<I>,
 }
 

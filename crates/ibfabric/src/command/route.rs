@@ -46,7 +46,7 @@ fn refused(refusals: &[Refusal]) -> Vec<Refused> {
     refusals.iter().map(refused).collect()
 }
 
-/// The duration of each step in milliseconds.
+/// How long loading the input, routing, checking and writing the dumps took, in milliseconds.
 #[derive(Default, Serialize)]
 struct Times {
     load: f64,

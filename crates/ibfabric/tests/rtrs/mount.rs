@@ -104,7 +104,7 @@ impl Drop for Mounted {
     /// Unmounts the file system, also after a failed test.
     fn drop(&mut self) {
         if self.is_mounted() {
-            // An error means that the process has already exited.
+            // Sending the signal fails only if the process has already exited.
             kill_process(Pid::from_child(&self.running.0), Signal::TERM).ok();
             std::thread::sleep(Duration::from_millis(500));
         }

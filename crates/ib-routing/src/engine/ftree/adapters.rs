@@ -25,7 +25,7 @@ pub(super) struct AdapterPort {
     pub(super) end_port: EndPortId,
     /// The switch to which the port is linked.
     pub(super) switch: SwitchId,
-    /// The switch's port on this link.
+    /// The port of `switch` to which the channel adapter is linked.
     pub(super) switch_port: u8,
     pub(super) role: Role,
 }

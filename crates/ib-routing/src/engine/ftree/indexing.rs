@@ -159,7 +159,8 @@ impl Search<'_> {
         }
     }
 
-    /// Assigns an index with the lowest unused value of a digit. Returns false if all values are used.
+    /// Assigns the given index to a switch, with the lowest unused value of one digit. Returns false if all values of
+    /// this digit are used.
     fn give_next(&mut self, switch: SwitchId, mut index: Index, digit: usize) -> bool {
         let unused = (0..NONE).find(|&value| {
             index[digit] = value;

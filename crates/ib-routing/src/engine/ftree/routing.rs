@@ -60,12 +60,12 @@ struct Walk {
     ports: Vec<u8>,
     /// The hops from each switch to the target.
     hops: Vec<u8>,
-    /// By family of switches: the least hops of a switch of the family from which the walk has descended. A further
-    /// descent from a switch with as many hops or more finds no switch that needs a route.
+    /// By family of switches: the fewest hops at which the walk has descended from a switch of the family. A descent
+    /// from another switch of the family at as many hops or more finds no switch that needs a route.
     settled: Vec<u8>,
     /// True if the walk may turn upwards. The order of the groups then matters even where the walk assigns no route.
     turns: bool,
-    /// True if the rest of the walk may find other hops than the base matrix has.
+    /// True if the walk may still find hops that differ from the base matrix.
     deviates: bool,
 }
 

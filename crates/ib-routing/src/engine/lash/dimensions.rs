@@ -111,7 +111,7 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // If both links are in the same class, the square adds no information.
+        // If both links are already in the same class, a square or triangle with them joins no classes.
         if classes.find(first) == classes.find(second) {
             return;
         }

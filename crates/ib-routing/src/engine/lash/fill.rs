@@ -28,7 +28,7 @@ pub(super) struct Recipe {
     pub(super) root: usize,
 }
 
-/// Chooses routes and layers by a recipe; `None` if more than `limit` layers are needed.
+/// Chooses routes and layers by one method, the recipe. Returns `None` if more than `limit` layers are needed.
 pub(super) fn fill(
     network: &Network<'_>,
     dimensions: Option<&Dimensions>,

@@ -15,7 +15,7 @@ pub(super) struct DependencyGraph<'n> {
     network: &'n Network<'n>,
     /// The position of each channel in the topological order.
     place: Vec<u32>,
-    /// The state of each turn.
+    /// Whether each turn is in the graph, or was refused.
     states: Vec<State>,
     /// Number of turns that all searches together may visit, and the number visited so far. If none are left, each
     /// search is limited to [`LEAST_EFFORT`].

@@ -117,7 +117,7 @@ impl Asker<'_> {
         Ok(found.iter().map(object).collect())
     }
 
-    /// Resolves all destinations.
+    /// Resolves each name or address in a list by a request to the service, and prints the paths.
     fn paths(&mut self, destinations: &str, out: &mut Output) -> Result<(Status, Value), Failure> {
         let mut status = 0;
         let mut results = Vec::new();

@@ -263,7 +263,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, false), size)?;
     let start = WallClock::now();
     let depth = u64::from(args.tx_depth);
-    // Of this number of requests, one is signaled.
+    // One of this many requests is signaled, i.e. causes a completion.
     let every = (depth / 4).max(1);
     let mut posted = vec![0; client.connected.len()];
     let mut done = vec![0; client.connected.len()];

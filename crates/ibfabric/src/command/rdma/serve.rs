@@ -33,7 +33,7 @@ mod ours;
 /// The maximum total size of all clients' buffers, in bytes.
 const MOST_MEMORY: usize = 4 << 30;
 
-/// The protocol of a client, and its state.
+/// A client, by the protocol that it uses.
 enum Service {
     Ours(Ours),
     Ping(Pinged),
@@ -147,7 +147,7 @@ impl Server<'_> {
         let Ok(request) = Device::request(event) else { return Ok(()) };
         if let Err(error) = self.accept(&request) {
             say!("{}: {}", request.peer, error.into_message());
-            // An error means that the other end has already disconnected.
+            // The rejection fails only if the client has already disconnected.
             self.stage.device.reject(&request, b"").ok();
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Server<'_> {
         let ids: Vec<ConnectionId> = self.by_connection.keys().copied().collect();
         let sessions = self.perftest.iter().flat_map(Sessions::connections);
         for id in ids.into_iter().chain(sessions) {
-            // An error means that the other end has already disconnected.
+            // Disconnecting fails only if the client has already disconnected.
             self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
         }
         self.stage.device.flush();
@@ -305,7 +305,7 @@ impl Server<'_> {
     /// Disconnects a client that violated its protocol.
     fn drop(&mut self, id: ConnectionId) {
         self.is_wrong = true;
-        // An error means that the other end has already disconnected.
+        // Disconnecting fails only if the client has already disconnected.
         self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
         self.forget(id);
     }

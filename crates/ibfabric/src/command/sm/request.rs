@@ -46,7 +46,7 @@ pub(super) struct Request {
 /// The action that a command line specifies.
 pub(super) enum Asked {
     Manage(Box<Request>),
-    /// Prints a text.
+    /// Prints this text, the help or the version, and exits.
     Print(String),
     /// Writes a configuration file.
     Create(PathBuf, Box<Settings>),

@@ -24,7 +24,7 @@ const LONGEST: usize = 1 << 23;
 /// Number of receives that are posted to each queue pair, as by perftest.
 const RECEIVES: u32 = 512;
 
-/// Of this number of replies, one is signaled.
+/// One of this many replies is signaled, i.e. causes a completion.
 const SIGNALED: u64 = 64;
 
 /// Offsets within a control connection's buffer at which received and sent messages are stored.
@@ -114,7 +114,7 @@ impl Sessions {
             _ => checked(*wc, session.peer).and_then(|wc| session.advance(stage, &wc, out)),
         };
         if advanced.is_err() {
-            // An error means that the other end has already disconnected.
+            // Disconnecting fails only if the client has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
         }
@@ -179,7 +179,7 @@ impl Sessions {
             }
         }
         let ended = |(id, error): (ConnectionId, Failure)| {
-            // An error means that the other end has already disconnected.
+            // Disconnecting fails only if the client has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
             error
