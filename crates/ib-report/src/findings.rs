@@ -106,9 +106,9 @@ pub struct PairFindings {
 
 /// Times from each event of one kind to the next event of another kind.
 pub struct TimingFindings {
-    /// The first event in the notation of the command line.
+    /// The kind of event at which a measured time begins, in the notation of the command line.
     pub from: String,
-    /// The second event in the notation of the command line.
+    /// The kind of event at which a measured time ends, in the notation of the command line.
     pub to: String,
     /// Number of events of each of the two kinds; `None` if the clocks cannot be compared.
     pub events: Option<[u64; 2]>,

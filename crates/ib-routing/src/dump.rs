@@ -28,7 +28,7 @@ pub mod subnet_list;
 /// The file of service levels, which is written only for layered engines.
 const LEVELS: &str = "ibfabric-levels.dump";
 
-/// The contents of a file that was read, and warnings about skipped lines.
+/// The contents of a dump file that was read, and warnings about skipped lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded<T> {
     /// The contents.
@@ -43,7 +43,7 @@ pub struct Loaded<T> {
 pub struct DumpError {
     /// The file or directory that cannot be written.
     pub path: PathBuf,
-    /// The system error.
+    /// The error that the operating system returned.
     pub source: io::Error,
 }
 

@@ -183,7 +183,7 @@ fn scan_order(first: &[u8], ports: u8) -> Option<Vec<u8>> {
     Some(order)
 }
 
-/// Working memory of a thread, for one switch at a time.
+/// The buffers of a thread, which routes one switch at a time.
 struct Workspace {
     sets: PortSets,
     candidates: Vec<u8>,
@@ -257,7 +257,8 @@ impl Workspace {
         }
     }
 
-    /// Routes all targets of a run. The only criterion is the use of the ports, and every target has one LID.
+    /// Routes all targets of a run, each of which has one LID. A port is chosen only by the number of LIDs that it
+    /// already has.
     ///
     /// Each target gets the first of the least used ports. So the ports with the lowest count are used one after the
     /// other in scan order, then the ports with the next count. One pass over the candidates serves all ports of one

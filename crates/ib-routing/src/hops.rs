@@ -94,7 +94,7 @@ impl HopMatrix {
         Self { switches, least, through: Through::Explicit(through) }
     }
 
-    /// Creates a matrix from the results of a search from every destination switch.
+    /// Creates a matrix from the results of searches, one from each destination switch.
     ///
     /// `rows` has, for each destination switch, the least hops of every switch and then the hops of every class.
     pub(crate) fn by_class(subnet: &Subnet<'_>, classes: LinkClasses, rows: &[u8]) -> Self {

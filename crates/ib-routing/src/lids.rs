@@ -165,7 +165,7 @@ fn assign(
             }
         }
     }
-    // As in OpenSM, the table also covers LIDs that ports had when they were discovered.
+    // As in OpenSM, the table of LIDs also covers LIDs that ports had when they were discovered.
     let last = (1..=usize::from(manager.limit))
         .rev()
         .find(|&lid| manager.owner[lid] != NO_OWNER || manager.discovered[lid] != NO_OWNER)

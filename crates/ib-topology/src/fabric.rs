@@ -154,7 +154,7 @@ pub struct Fabric {
 impl PartialEq for Fabric {
     /// Compares the nodes and ports of two fabrics, in their order.
     ///
-    /// Enabled widths, and the rates of unlinked ports, are ignored.
+    /// The comparison ignores enabled widths, and the rates of unlinked ports.
     fn eq(&self, other: &Self) -> bool {
         let seen = |port: &Port| Port {
             rate: port.peer.map_or(LinkRate::DEFAULT, |_| port.rate),

@@ -155,7 +155,7 @@ impl<'a> Line<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Returns the number of bytes that have been read.
+    /// Returns the number of bytes of the line that have been read.
     pub fn position(&self) -> usize {
         self.at
     }

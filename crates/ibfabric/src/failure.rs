@@ -21,7 +21,7 @@ pub(crate) enum Verdict {
     Good,
     /// Exit status 1: problems found.
     Bad,
-    /// Another exit status, for example that of the program with which the command is compatible.
+    /// This exit status, for example one of a program with which the command is compatible.
     Other(u8),
 }
 

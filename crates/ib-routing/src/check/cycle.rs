@@ -26,7 +26,8 @@ pub(super) fn cyclic_components(graph: &Graph) -> Vec<Vec<Node>> {
 }
 
 const NOT_YET: u32 = u32::MAX;
-/// Index of a node whose component is already known. It is greater than any low link.
+/// In place of Tarjan's index of a node: the component of the node is already known. This value is greater than any low
+/// link.
 const CLOSED: u32 = u32::MAX - 1;
 
 struct Search<'a> {

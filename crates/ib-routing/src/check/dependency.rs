@@ -89,7 +89,7 @@ impl Turns {
 /// For each turn, the number of destination LIDs whose packets take this turn. All packets must use the same VL.
 #[derive(Clone, Debug)]
 pub(super) struct TurnCounts {
-    /// Number of counts for each channel: one per output port.
+    /// Number of counts for each channel: one per output port of the largest switch.
     width: usize,
     /// Indexed by channel and output port. Packets to a LID make a turn at most once, and there are fewer than 2^16
     /// LIDs.
@@ -189,7 +189,7 @@ impl Graph {
         self.first.len() - 1
     }
 
-    /// Returns the nodes for which packets in a node may wait.
+    /// Returns the successors of a node: packets in the buffers of the node may wait for the buffers of these nodes.
     pub(super) fn targets(&self, node: Node) -> &[Node] {
         let (from, to) = (self.first[node as usize], self.first[node as usize + 1]);
         &self.targets[from as usize..to as usize]

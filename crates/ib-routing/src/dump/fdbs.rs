@@ -7,7 +7,7 @@ use crate::hops::NO_HOPS;
 use crate::lft::NO_PATH;
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Writes the file.
+/// Writes `opensm.fdbs`.
 ///
 /// The hops to a channel adapter include the link to it.
 ///

@@ -12,7 +12,7 @@ use super::{Loaded, owner_text};
 use crate::lft::{Lfts, NO_PATH, UnknownEntries};
 use crate::subnet::{Subnet, SwitchId};
 
-/// Writes the file.
+/// Writes `opensm-lfts.dump`.
 ///
 /// # Errors
 /// Fails if writing to the output fails.

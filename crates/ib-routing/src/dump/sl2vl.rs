@@ -48,7 +48,7 @@ impl VlMap for Sl2Vl {
     }
 }
 
-/// Reads the file for a subnet.
+/// Reads `opensm-sl2vl.dump` for a subnet.
 ///
 /// Blocks of switches outside the subnet are skipped, and a note reports their number. Blocks of channel adapters are
 /// ignored.

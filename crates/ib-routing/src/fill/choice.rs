@@ -41,7 +41,7 @@ impl Remotes {
         &self.slots[target.index() * self.per_port..][..used]
     }
 
-    /// Counts one more LID of an end port for the neighbour at a port.
+    /// Records that one more LID of an end port is routed over the neighbour at a port.
     pub(super) fn count(&mut self, plan: &Plan<'_>, switch: SwitchId, target: EndPortId, port: u8) {
         let Some((node, system, there)) = neighbour(plan.subnet, switch, port) else { return };
         let used = &mut self.used[target.index()];
@@ -106,7 +106,8 @@ enum NeighbourUse {
     Forwards(u32),
 }
 
-/// The best port so far by each of three criteria.
+/// The best port so far among all candidates, among those to an unused system, and among those to an unused node. No
+/// LID of the end port uses an unused system or node.
 struct Best {
     any: Option<(u8, u32)>,
     other_system: Option<(u8, u32)>,

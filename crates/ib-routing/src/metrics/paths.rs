@@ -9,7 +9,7 @@ use crate::subnet::{EndPortId, SwitchId};
 /// memory, so a larger number makes more paths share a cache line. But each shift needs its own counters.
 pub(super) const TILE: usize = 8;
 
-/// Index of a link between switches, in as few bytes as possible.
+/// The integer type for the index of a link between switches. It has as few bytes as possible.
 pub(super) trait Index: Copy + Send + Sync {
     fn new(index: usize) -> Self;
     fn get(self) -> usize;

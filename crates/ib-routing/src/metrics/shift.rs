@@ -68,7 +68,8 @@ impl<'a> Shifts<'a> {
         let row = |switch| switches.binary_search(&switch).expect("all entries are in it");
         let mut senders: Vec<_> =
             entries.iter().map(|&(place, switch)| (place, row(switch))).collect();
-        // Nodes on the same switch become adjacent, because their paths are in the same row.
+        // Nodes on the same switch become adjacent in `senders`, because their paths are in the same row of the path
+        // table.
         senders.sort_by_key(|&(_, row)| row);
         Self { routes, order, switches, senders }
     }

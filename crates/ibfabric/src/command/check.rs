@@ -15,7 +15,7 @@ use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::{Format, Output};
 
-/// The result; field names are JSON keys.
+/// The result of `ibfabric check`; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

@@ -20,7 +20,7 @@ use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
 
-/// The result; field names are JSON keys.
+/// The result of `ibfabric route`; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     engine: &'static str,

@@ -20,7 +20,7 @@ type Index = [u8; 8];
 /// Value of missing digits, and of all bytes if a switch has no index. It sorts after all other values.
 const NONE: u8 = 0xff;
 
-/// Position of channel adapters in the order of indices, which is after all switches with an index.
+/// In the order of indices, the position of all channel adapters: after all switches that have an index.
 ///
 /// OpenSM compares unrelated bytes in place of the indices of channel adapters. These bytes nearly always put channel
 /// adapters at this position, too.

@@ -53,7 +53,7 @@ pub(super) struct Base<'a> {
     pub(super) counts_links: bool,
 }
 
-/// State of the walk from the current target.
+/// The walk from the current target, with the routes that it has found so far.
 struct Walk {
     target: Target,
     /// The output port of each switch towards the target.

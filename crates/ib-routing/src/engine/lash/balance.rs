@@ -128,7 +128,7 @@ impl<'a> Balancer<'a> {
         if full < empty + 2 {
             return 0;
         }
-        // Neither layer should cross the average, because pairs would have to move back then.
+        // Neither layer should cross the average number of pairs, because pairs would have to move back then.
         let average = total / self.shelves.len();
         full.saturating_sub(average).min(average.saturating_sub(empty)).max(1)
     }

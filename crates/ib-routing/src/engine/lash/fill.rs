@@ -63,8 +63,8 @@ pub(super) fn fill(
             ordered::place(network, &orientation, number, routes, layers, &mut load, &mut graph);
             open = open_pairs(network, layers);
         }
-        // Near pairs are placed first, because they have the fewest paths to choose from, and longer paths consist of
-        // their paths.
+        // Pairs of near switches are placed first, because they have the fewest paths to choose from. The paths of
+        // distant pairs contain paths of near pairs.
         let near = network.distances(root);
         open.sort_by_cached_key(|&(a, b)| {
             let (a, b) = (usize::from(a), usize::from(b));

@@ -80,7 +80,7 @@ impl<'n> DependencyGraph<'n> {
         self.place
     }
 
-    /// Returns the number of turns that all searches have visited.
+    /// Returns the number of turns that all searches have visited so far.
     pub(super) fn visited_turns(&self) -> usize {
         self.visited_turns
     }
@@ -100,7 +100,7 @@ impl<'n> DependencyGraph<'n> {
         self.states[turn] = State::Refused;
     }
 
-    /// Clears all refusals. This is necessary after turns were removed.
+    /// Lets all refused turns be tried again, which is necessary after turns were removed from the graph.
     pub(super) fn forget_refusals(&mut self) {
         for state in &mut self.states {
             if *state == State::Refused {
@@ -118,7 +118,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Changes positions such that `from` comes before `to`. Returns false if this would close a cycle.
+    /// Changes the positions of channels so that `from` comes before `to`. Returns false if this would close a cycle.
     fn make_room(&mut self, from: usize, to: usize) -> bool {
         let (low, high) = (self.place[to], self.place[from]);
         self.search += 1;
@@ -187,7 +187,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Assigns the positions of the collected channels again, first to the predecessors and then to the successors.
+    /// Distributes the positions of the collected channels anew, first to the predecessors and then to the successors.
     fn swap_places(&mut self) {
         let place = &mut self.place;
         for found in [&mut self.ahead, &mut self.behind] {

@@ -337,7 +337,7 @@ fn object(path: &PathRecord) -> Value {
 fn system_error(error: &ClientError) -> String {
     match error {
         ClientError::Connect { error, .. } | ClientError::Broken { error, .. } => {
-            // Removes the error number that Rust appends.
+            // Rust appends the error number to the text of a system error. It is removed here.
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or_default().to_owned()
         }

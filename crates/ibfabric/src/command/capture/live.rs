@@ -118,7 +118,7 @@ fn ask(client: &CaptureClient, question: &CaptureRequest) -> Result<CaptureRespo
     client.ask(question, None).map_err(Failure::unusable)
 }
 
-/// Returns the capture in a reply.
+/// Returns the capture that a program's reply describes; fails if the reply describes none.
 fn capture_in(answer: CaptureResponse) -> Result<CaptureInfo, Failure> {
     match answer {
         CaptureResponse::Capture(info) => Ok(*info),

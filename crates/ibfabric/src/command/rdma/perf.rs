@@ -25,7 +25,7 @@ mod offer;
 /// If the other end does not respond for this time, the measurement fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The result; field names are JSON keys.
+/// The result of a measurement; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -59,7 +59,7 @@ struct Latencies(Histogram<u64>);
 
 impl Latencies {
     fn new() -> Self {
-        // The upper bound of 120 s exceeds the longest round trip. The buckets take about 200 KiB.
+        // The histogram's upper bound of 120 s exceeds the longest round trip. Its buckets take about 200 KiB.
         Self(Histogram::new_with_max(120_000_000_000, 3).expect("the bounds are valid"))
     }
 

@@ -19,7 +19,7 @@ use crate::cli::rdma::PingArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// The size of a message in bytes.
+/// The size in bytes of an advertisement, and of a confirmation.
 const MESSAGE: usize = 16;
 
 /// Offsets within a client's or server's buffer, at which received messages, sent messages and data begin.
@@ -35,7 +35,7 @@ const RECEIVE: u64 = 1;
 const SENT: u64 = 2;
 const MOVED: u64 = 3;
 
-/// The result; field names are JSON keys.
+/// The result of `rdma ping`; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -79,7 +79,7 @@ pub(super) struct Pinged {
     pub(super) buffer: Buffer,
     step: Step,
     pub(super) pings: u64,
-    /// The size of the last ping that was read.
+    /// The size in bytes of the last ping of the client.
     length: usize,
 }
 

@@ -67,7 +67,7 @@ struct HopTally {
     not_proven: usize,
 }
 
-/// All results in one object; field names are JSON keys.
+/// The traces of all paths with their counts, as one JSON object; field names are JSON keys.
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]

@@ -20,7 +20,7 @@ pub(super) struct Climb {
     pub(super) main: bool,
     /// Number of upward turns that are still permitted.
     pub(super) turns: u8,
-    /// The hops from the current switch to the target.
+    /// Number of hops from the switch that the climb has reached to the target.
     pub(super) hops: u8,
 }
 
@@ -148,7 +148,7 @@ impl Router<'_> {
         self.climb(usize::from(far), Climb { turns: how.turns - 1, hops: how.hops + 1, ..how })
     }
 
-    /// Descends to every switch below or beside a switch that needs a route.
+    /// Descends from a switch to all switches below it or beside it that need a route.
     ///
     /// Returns true if some channel adapter below a visited switch now has a route to the target.
     fn descend(&mut self, at: usize, hops: u8) -> bool {

@@ -22,7 +22,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Offsets within the buffer at which received and sent messages are stored.
+/// Offsets within the control connection's buffer at which received and sent messages are stored.
 const IN: usize = 0;
 const OUT: usize = 64;
 

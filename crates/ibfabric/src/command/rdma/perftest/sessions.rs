@@ -57,7 +57,7 @@ struct Session {
     size: usize,
     remote: RemoteAddress,
     rates: Rates,
-    /// Number of received messages, and the size of the last message.
+    /// Number of received messages, and the size of the last message in bytes.
     received: u64,
     length: u32,
     /// Number of sent messages.
