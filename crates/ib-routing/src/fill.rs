@@ -257,8 +257,8 @@ impl Workspace {
         }
     }
 
-    /// Routes all targets of a run, each of which has one LID. A port is chosen only by the number of LIDs that it
-    /// already has.
+    /// Routes all targets of a run, each of which has one LID. A candidate port is chosen only by the number of LIDs
+    /// that it already has.
     ///
     /// Each target gets the first of the least used ports. So the ports with the lowest count are used one after the
     /// other in scan order, then the ports with the next count. One pass over the candidates serves all ports of one

@@ -176,7 +176,7 @@ struct Destination<'a> {
     switch: SwitchId,
 }
 
-/// The findings and the buffers of a thread, which it reuses for every batch of LIDs.
+/// The findings and the buffers of a thread.
 struct Worker<'p, L: VlRule, T> {
     pass: &'p Pass<'p, L>,
     found: Findings<T>,

@@ -144,7 +144,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Counts the result of tracing a path, and prints it.
+    /// Counts the result of tracing a path. Prints it as the options specify, or keeps it for the JSON output.
     pub(super) fn take(
         &mut self,
         (from, to): Pair,
