@@ -127,9 +127,9 @@ pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
 
 /// Reads a net file of `ibsim`, and the files named by its `include` lines.
 ///
-/// Nodes and ports have the same GUIDs as in ibsim. If a node has no GUID line, its GUID is the first one after the
-/// GUIDs of the previous node of the same kind and its ports. A port of a channel adapter has the node GUID plus the
-/// port number, even if the file has another GUID in parentheses. A port of a switch has the node GUID.
+/// Nodes and ports have the same GUIDs as in ibsim. A node without a GUID line gets the first GUID after those of the
+/// previous node of the same kind and of that node's ports. A port of a channel adapter has the node GUID plus the port
+/// number, even if the file has another GUID in parentheses. A port of a switch has the node GUID.
 ///
 /// # Errors
 /// Fails on the first line that is malformed or contradicts another line.

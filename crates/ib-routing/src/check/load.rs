@@ -96,8 +96,8 @@ impl LinkLoad {
     /// for port 0 of a switch and for ports that are not linked to a switch.
     ///
     /// Routes that leave a switch come from other switches or from hosts of this switch. Each of these hosts reaches
-    /// the same LIDs, except its own LIDs. So the numbers are computed from the loads of the links and from the LFT
-    /// entries for the hosts of each switch.
+    /// the same LIDs, except its own LIDs. So the number of routes per host follows from the loads of the links and the
+    /// LFT entries for the switch's hosts.
     ///
     /// # Panics
     /// Panics if the subnet or the tables are not those that were checked.

@@ -26,8 +26,8 @@ pub struct Reachability {
     /// * any switch and LID whose packets are forwarded and then lost.
     pub unreachable: u64,
     /// Number of pairs of a host port and a LID of another host whose packets do not arrive. A host is a port of a CA
-    /// or router. If an SL-to-VL table discards only some of the packets that a switch gets from a neighbour or from
-    /// its own hosts, the pairs of all these packets are counted.
+    /// or router. An SL-to-VL table can discard only some of the packets that a switch gets from one neighbour, or from
+    /// its own hosts. Then the pairs of all packets from there are counted.
     pub unreachable_host_pairs: u64,
     /// Examples of pairs in `unreachable`, ordered by LID and then by switch.
     pub first: Vec<Unreachable>,

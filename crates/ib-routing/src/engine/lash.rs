@@ -10,8 +10,8 @@
 //! from full layers to less full ones.
 //!
 //! OpenSM takes the paths of breadth-first searches and puts each pair into the first layer in which its paths close no
-//! cycle. This method is tried last. It is limited to one layer fewer than the best result so far, so the final result
-//! never has more layers than OpenSM's.
+//! cycle. This engine tries that method last, with one layer fewer than its best result so far. So it never uses more
+//! layers than OpenSM.
 //!
 //! | file | holds |
 //! |---|---|

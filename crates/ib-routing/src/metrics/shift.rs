@@ -8,8 +8,9 @@ use crate::subnet::{EndPortId, SwitchId};
 
 /// Contention of shift patterns between compute nodes.
 ///
-/// In shift k, for 1 ≤ k < n, the node at position i of the order sends to the node at position i + k modulo n. The
-/// contention of a shift is the maximum number of flows over a directed link, including host links. The optimum is 1.
+/// An order of n nodes has the shifts 1 to n - 1. In shift k, the node at position i sends to the node at position i +
+/// k modulo n. The contention of a shift is the maximum number of flows over a directed link, including host links. The
+/// optimum is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ShiftContention {
     /// Contention of the worst shift; 0 if there are fewer than two nodes.

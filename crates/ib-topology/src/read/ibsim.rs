@@ -13,8 +13,8 @@
 //!
 //! The reader follows ibsim: it numbers nodes without a GUID, and supports masks of enabled widths and speeds, options
 //! in comments, aliases and modules. After the port lines of a node, the first line that is not a port line ends the
-//! node, and is skipped. If ibsim ignores or truncates a line, the reader fails if this would change the fabric. There
-//! are two extensions: comments can contain XDR, and rates in comments also apply to routers.
+//! node, and is skipped. The reader fails on a line that ibsim would ignore or truncate, if this would change the
+//! fabric. There are two extensions: comments can contain XDR, and rates in comments also apply to routers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
