@@ -5,7 +5,7 @@
 //! a fixed order. It uses the least used port among its least-hop ports, and the first port in scan order if several
 //! are used equally.
 //!
-//! These options change the choice:
+//! These options change how a port is chosen:
 //!
 //! * With `scatter_ports`, the switches are handled one after the other, and the port for a base LID is chosen at
 //!   random among the least used ports.

@@ -41,9 +41,9 @@ pub struct LoadHistogram {
 /// A directed link between two switches, and the number of routes over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadedLink {
-    /// The sending switch.
+    /// The switch that sends packets over the link.
     pub switch: SwitchId,
-    /// The sending port.
+    /// The port of this switch at which the link starts.
     pub port: u8,
     /// Number of routes over the link.
     pub routes: u32,

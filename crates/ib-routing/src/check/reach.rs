@@ -119,7 +119,7 @@ pub enum Cause {
 /// Options of the reachability check.
 pub(super) struct Judge<'a> {
     pub(super) wiring: &'a Wiring,
-    /// The unknown LFT entries.
+    /// The LFT entries that are unknown, for example because a file of tables has gaps.
     pub(super) unknown: Option<&'a UnknownEntries>,
     /// Maximum number of examples of each kind.
     pub(super) samples: usize,

@@ -152,7 +152,7 @@ fn control_files_are_mounted() {
     assert_eq!(tree.read(&format!("{first}/state")), Err(ENOENT));
     assert_eq!(tree.list("ibtrs-client/host-1/paths"), [SECOND]);
 
-    // Invalid writes return error numbers.
+    // Invalid writes to control files fail with error numbers.
     assert_eq!(tree.write(&format!("{second}/disconnect"), "yes"), Err(EINVAL));
     assert_eq!(tree.write(&format!("{second}/state"), "1"), Err(EACCES));
     assert_eq!(tree.write(&format!("{second}/none"), "1"), Err(ENOENT));

@@ -9,13 +9,13 @@ use crate::subnet::{Subnet, SwitchId};
 /// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deviation {
-    /// The switch to which the port belongs.
+    /// The switch from which the hops are counted.
     pub(super) at: SwitchId,
     /// The destination switch.
     pub(super) to: SwitchId,
-    /// The output port.
+    /// The port of this switch over which packets leave.
     pub(super) port: u8,
-    /// The number of hops.
+    /// The number of hops that the walk found.
     pub(super) hops: u8,
 }
 

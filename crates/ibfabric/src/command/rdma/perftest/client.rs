@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const IN: usize = 0;
 const OUT: usize = 64;
 
-/// The control connection.
+/// The control connection to a server of perftest's protocol.
 pub(in super::super) struct Control {
     pub(in super::super) endpoint: Endpoint,
     buffer: Buffer,
@@ -110,7 +110,7 @@ impl Control {
         Ok(found)
     }
 
-    /// Reports the result to the server.
+    /// Takes the steps after the measurement, in which the client reports the result to the server.
     pub(in super::super) fn part(&self, stage: &mut Stage, rates: &Rates) -> Result<(), Failure> {
         for step in self.program.parting() {
             let message = match step {

@@ -57,10 +57,10 @@ struct Session {
     size: usize,
     remote: RemoteAddress,
     rates: Rates,
-    /// Number of received messages, and the size of the last message in bytes.
+    /// Number of messages that the server has received, and the size of the last one in bytes.
     received: u64,
     length: u32,
-    /// Number of sent messages.
+    /// Number of messages that the server has sent.
     answered: u64,
 }
 
