@@ -282,7 +282,8 @@ impl Manager<'_> {
         }
     }
 
-    /// Returns whether a LID is free, and the last of the consecutive LIDs from it on for which the answer is the same.
+    /// Returns whether a LID is free, and the end of a range. The LIDs from this LID to the end are all free or all not
+    /// free.
     fn is_free(&self, lid: u16) -> (bool, u16) {
         if self.used[usize::from(lid)] {
             return (false, lid);

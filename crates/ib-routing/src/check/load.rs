@@ -114,7 +114,7 @@ impl LinkLoad {
                 }
             }
         }
-        // By end port: the number of its LIDs whose packets are forwarded to the end port by the switch of the port.
+        // For each end port: of its LIDs, the number that the switch at its link forwards to it.
         let back: Vec<i64> = subnet
             .end_ports()
             .iter()

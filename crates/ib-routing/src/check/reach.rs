@@ -104,7 +104,7 @@ pub enum Cause {
     Discarded {
         /// The switch that drops the packet.
         at: SwitchId,
-        /// The input port and the output port of the packet.
+        /// The ports at which the packet enters and would leave this switch.
         ports: (u8, u8),
         /// The service level of the packet.
         level: ServiceLevel,

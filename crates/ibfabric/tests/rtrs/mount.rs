@@ -52,7 +52,7 @@ impl Mounted {
             .map_err(|error| error.raw_os_error().expect("the error is from the system"))
     }
 
-    /// Writes like `echo`.
+    /// Writes a value and a line feed to a control file, as `echo` does.
     fn write(&self, path: &str, value: &str) -> Result<(), i32> {
         let path = self.dir.join(path);
         let file = fs::OpenOptions::new().write(true).truncate(true).open(path);

@@ -111,7 +111,8 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // If both links are already in the same class, a square or triangle with them joins no classes.
+        // A corner of two links in the same class is skipped, because their square adds no information about other
+        // classes.
         if classes.find(first) == classes.find(second) {
             return;
         }

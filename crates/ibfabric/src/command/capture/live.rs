@@ -319,7 +319,7 @@ fn autostop(limits: &[Limit]) -> Autostop {
             Limit::Duration(duration) => autostop.duration = Some(duration),
             Limit::Bytes(bytes) => autostop.bytes = Some(bytes),
             Limit::Packets(packets) => autostop.packets = Some(packets),
-            // Not reached: clap rejects `--autostop files:N`.
+            // This does not occur, because clap rejects `--autostop files:N`.
             Limit::Files(_) => {}
         }
     }
