@@ -18,7 +18,7 @@ const BOTTOM: f64 = 46.0;
 /// Maximum width of a bar, in the units of the SVG view box.
 const MAX_BAR: f64 = 64.0;
 
-/// Returns both histograms.
+/// Returns the histograms of hops and of link loads as HTML. A histogram without routes is left out.
 pub(crate) fn both(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     let mut section = String::new();
     if report.hops.routes() > 0 {

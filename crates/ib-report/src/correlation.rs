@@ -17,7 +17,7 @@ mod timeline;
 
 use timeline::timeline;
 
-/// Layout of the page's main part.
+/// Template of the page's main part, with placeholders for its sections.
 const MAIN: &str = "\
 <div class=\"cards\">
 {{figures}}</div>

@@ -142,7 +142,7 @@ impl<'a> Drawing<'a> {
             return String::new();
         }
         let json = serde_json::to_string(&self.data).expect("numbers and strings only");
-        // `<` occurs only within strings, where this escape has the same meaning.
+        // In this JSON, `<` occurs only within strings, where `\u003c` has the same meaning.
         let json = json.replace('<', "\\u003c");
         format!(
             "<script type=\"application/json\" id=\"fabric-data\">{json}</script>\n\

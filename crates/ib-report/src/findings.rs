@@ -77,7 +77,7 @@ pub struct Findings {
     pub timing: Option<TimingFindings>,
     /// True if both files are the same capture.
     are_duplicates: bool,
-    /// Notes on unknown results and their reasons, one sentence each.
+    /// Notes on which results are unknown and why, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -106,9 +106,9 @@ pub struct PairFindings {
 
 /// Times from each event of one kind to the next event of another kind.
 pub struct TimingFindings {
-    /// The first event in the notation of the command line.
+    /// The kind of event at which a measured time begins, in the notation of the command line.
     pub from: String,
-    /// The second event in the notation of the command line.
+    /// The kind of event at which a measured time ends, in the notation of the command line.
     pub to: String,
     /// Number of events of each of the two kinds; `None` if the clocks cannot be compared.
     pub events: Option<[u64; 2]>,
@@ -198,7 +198,8 @@ impl Findings {
         Ok(findings)
     }
 
-    /// Returns true if packets were captured at both ends and, if times between events were requested, some are known.
+    /// Returns true if packets were captured at both ends. If times between events were requested, at least one time
+    /// must be known.
     pub fn is_good(&self) -> bool {
         let timed = self.timing.as_ref().is_none_or(|timing| timing.spread.is_some());
         self.matched.matched > 0 && !self.are_duplicates && !self.pairs.is_empty() && timed
@@ -245,7 +246,7 @@ impl Thinned {
     }
 }
 
-/// Returns notes on unknown results and their reasons.
+/// Returns notes on which results are unknown and why, one sentence each.
 fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     let mut notes = Vec::new();
     let name = |file: u8| &findings.files[usize::from(file)].0;

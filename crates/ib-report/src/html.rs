@@ -29,7 +29,7 @@ pub(crate) struct Page<'a> {
     pub(crate) heading: &'a str,
     pub(crate) style: &'a str,
     pub(crate) verdict: &'a str,
-    /// Content below the verdict.
+    /// HTML of the page's part below the verdict.
     pub(crate) main: &'a str,
     /// Definitions of terms, at the end of the page.
     pub(crate) about: &'a str,

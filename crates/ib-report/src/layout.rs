@@ -89,7 +89,7 @@ impl Layout {
         match self.shape {
             Shape::Rows if down < 0.5 => -0.5 * ROW,
             Shape::Grid if !straight && !next => {
-                // Links that start next to each other get different offsets, so that they do not overlap.
+                // Long links that begin at neighbouring switches get different offsets, so that they do not overlap.
                 let start = from_x.min(to_x).max(from_y.min(to_y)) / PITCH;
                 -(0.6 + 0.13 * (start % 4.0)) * PITCH
             }

@@ -10,7 +10,7 @@ use crate::scale::Scale;
 use crate::summary::Summary;
 use crate::{charts, figures, html, worst};
 
-/// Layout of the page's main part.
+/// Template of the page's main part, with placeholders for its sections.
 const MAIN: &str = "\
 <div class=\"cards\">
 {{figures}}</div>

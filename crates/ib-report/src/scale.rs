@@ -23,7 +23,7 @@ const NAMES: [&str; CLASSES] = [
     "3 and more",
 ];
 
-/// Number of classes, including unused links.
+/// Number of classes of link load. Unused links are a class, too.
 pub(crate) const CLASSES: usize = MULTIPLES.len() + 2;
 
 /// Returns the number of routes of every directed link between switches.
@@ -36,7 +36,7 @@ pub(crate) fn loads(subnet: &Subnet<'_>, load: &LinkLoad) -> impl Iterator<Item 
 /// Assigns loads to classes: class 0 for unused links, up to class 9 for at least three times the mean.
 pub(crate) struct Scale {
     pub(crate) mean: f64,
-    /// Minimum load of each class from class 2 on.
+    /// For each class from class 2 on: the minimum load in routes.
     pub(crate) bounds: [u32; MULTIPLES.len()],
 }
 

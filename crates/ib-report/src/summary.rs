@@ -90,7 +90,7 @@ pub struct Load {
     pub max: u32,
     /// Mean number of routes over a link.
     pub mean: f64,
-    /// Coefficient of variation.
+    /// Coefficient of variation of the number of routes over a link: the standard deviation divided by the mean.
     pub cv: f64,
 }
 

@@ -28,7 +28,7 @@ pub mod subnet_list;
 /// The file of service levels, which is written only for layered engines.
 const LEVELS: &str = "ibfabric-levels.dump";
 
-/// The contents of a file that was read, and warnings about skipped lines.
+/// The contents of a dump file that was read, and warnings about skipped lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded<T> {
     /// The contents.
@@ -43,7 +43,7 @@ pub struct Loaded<T> {
 pub struct DumpError {
     /// The file or directory that cannot be written.
     pub path: PathBuf,
-    /// The system error.
+    /// The error that the operating system returned.
     pub source: io::Error,
 }
 
@@ -114,7 +114,7 @@ fn replace_file(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -
     result
 }
 
-/// Returns the text after a LID in OpenSM's dumps: node type, port GUID and description of the LID's owner.
+/// Returns the text after a LID in OpenSM's dumps: node type, port GUID and description of the node that has the LID.
 fn owner_text(subnet: &Subnet<'_>, lid: u16) -> Option<String> {
     let id = subnet.lid_owner(lid)?;
     let node = subnet.end_port_node(id);

@@ -122,7 +122,8 @@ pub enum EngineError {
     Input(String),
 }
 
-/// The result of an engine.
+/// The forwarding tables and service levels that an engine computed, the data from which it computed them, and its
+/// warnings.
 #[derive(Clone, Debug)]
 pub struct Routing {
     /// The engine that computed the tables.
@@ -181,7 +182,8 @@ pub struct RoutingOptions {
     pub lash_start_vl: u8,
     /// Number of data VLs that every link supports and lash may use, 1 to 15; 0 stands for 8.
     pub virtual_lanes: u8,
-    /// Existing tables. Entries that are still least-hop ports are kept.
+    /// Earlier forwarding tables of the switches. minhop, updn and dor keep their entries that are still least-hop
+    /// ports.
     pub existing: Option<Lfts>,
     /// Forwarding tables for the file engine (`-U`); they must have been read for this subnet.
     pub file_lfts: Option<Lfts>,

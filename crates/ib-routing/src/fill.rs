@@ -5,7 +5,7 @@
 //! a fixed order. It uses the least used port among its least-hop ports, and the first port in scan order if several
 //! are used equally.
 //!
-//! These options change the choice:
+//! These options change how a port is chosen:
 //!
 //! * With `scatter_ports`, the switches are handled one after the other, and the port for a base LID is chosen at
 //!   random among the least used ports.
@@ -55,7 +55,7 @@ pub(crate) fn fill(
     lfts
 }
 
-/// Data that all switches share.
+/// The subnet, the options and the routing order, which are the same for all switches.
 struct Plan<'a> {
     subnet: &'a Subnet<'a>,
     hops: &'a HopMatrix,
@@ -65,7 +65,7 @@ struct Plan<'a> {
     /// Number of targets at the start of `order` whose port is not chosen at random.
     unscattered: usize,
     runs: Vec<TargetRun>,
-    /// By switch: the ports whose use is not counted.
+    /// By switch: the ports that the options exclude from load balancing.
     ignored: Vec<Vec<u8>>,
     /// By switch: all ports in scan order. `None` if the scan order is ascending.
     scan: Vec<Option<Vec<u8>>>,
@@ -183,7 +183,7 @@ fn scan_order(first: &[u8], ports: u8) -> Option<Vec<u8>> {
     Some(order)
 }
 
-/// Working memory of a thread, for one switch at a time.
+/// The buffers of a thread, which routes one switch at a time.
 struct Workspace {
     sets: PortSets,
     candidates: Vec<u8>,
@@ -257,7 +257,8 @@ impl Workspace {
         }
     }
 
-    /// Routes all targets of a run. The only criterion is the use of the ports, and every target has one LID.
+    /// Routes all targets of a run, each of which has one LID. A candidate port is chosen only by the number of LIDs
+    /// that it already has.
     ///
     /// Each target gets the first of the least used ports. So the ports with the lowest count are used one after the
     /// other in scan order, then the ports with the next count. One pass over the candidates serves all ports of one
@@ -375,7 +376,7 @@ impl Workspace {
     }
 }
 
-/// Returns the port in the existing table if it is still a least-hop port.
+/// Returns the port that the existing table of a switch has for a LID, if it is still a least-hop port.
 fn kept_port(plan: &Plan<'_>, switch: SwitchId, towards: SwitchId, lid: usize) -> Option<u8> {
     let port = plan.options.existing.as_ref()?.port(switch, lid as u16);
     let linked = matches!(

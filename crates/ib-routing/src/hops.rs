@@ -14,7 +14,7 @@ const SOURCES: usize = 64;
 #[derive(Clone, Debug)]
 pub struct HopMatrix {
     switches: usize,
-    /// Indexed by source switch and destination switch.
+    /// The least hops, indexed by source switch and then by destination switch.
     least: Vec<u8>,
     through: Through,
 }
@@ -29,7 +29,7 @@ enum Through {
     ByClass(LinkClasses, Vec<u8>),
 }
 
-/// The weights of links in hops, by switch and output port. Other links have weight 1.
+/// The weights of links in hops, by switch and output port. A link that is not listed has weight 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkWeights(std::collections::BTreeMap<(SwitchId, u8), u8>);
 
@@ -74,7 +74,7 @@ impl HopMatrix {
         Self { switches, least, through: Through::Neighbours(weights.clone()) }
     }
 
-    /// Creates a matrix from the hops over every port.
+    /// Creates a matrix from the given hops from every switch, over each of its ports, to every switch.
     ///
     /// `through[s]` has n + 1 bytes for each destination switch: the hops over the ports 0 to n of switch `s`. Byte 0
     /// is the minimum.
@@ -94,7 +94,7 @@ impl HopMatrix {
         Self { switches, least, through: Through::Explicit(through) }
     }
 
-    /// Creates a matrix from the results of a search from every destination switch.
+    /// Creates a matrix from the results of searches, one from each destination switch.
     ///
     /// `rows` has, for each destination switch, the least hops of every switch and then the hops of every class.
     pub(crate) fn by_class(subnet: &Subnet<'_>, classes: LinkClasses, rows: &[u8]) -> Self {
@@ -176,7 +176,7 @@ impl HopMatrix {
 /// The class of each port. The ports of a class have the same hops to every destination.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkClasses {
-    /// Index of the first port of each switch.
+    /// By switch: the index in `class` of the switch's first port.
     offset: Vec<u32>,
     /// The class of each port; `u32::MAX` if the port does not lead to a switch.
     class: Vec<u32>,
@@ -228,8 +228,8 @@ fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
 
 /// For one switch, the set of ports towards every destination switch.
 ///
-/// A byte has the bits of eight ports. The bytes of these ports for all destinations are adjacent, so adding a port to
-/// all sets only compares two rows of bytes.
+/// Each byte holds one bit for each of eight ports. The bytes for the same eight ports are adjacent, one per
+/// destination. So adding a port to all sets only compares two rows of hops.
 pub(crate) struct PortSets {
     switches: usize,
     groups: usize,
@@ -252,7 +252,8 @@ impl PortSets {
         let bit = 1u8 << (port % 8);
         let group = &mut self.bits[usize::from(port) / 8 * self.switches..][..self.switches];
         for ((set, &beyond), &least) in group.iter_mut().zip(beyond).zip(least) {
-            // If a destination is unreachable, both sides are 255; its set is cleared afterwards.
+            // If a destination is unreachable, both hop counts are 255, and the port is added. `clear_unreachable`
+            // removes it afterwards.
             *set |= if beyond.saturating_add(weight) == least { bit } else { 0 };
         }
     }

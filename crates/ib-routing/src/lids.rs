@@ -23,7 +23,7 @@ pub struct LidOptions {
     pub lmc_esp0: bool,
     /// True if the LIDs that ports already have are ignored.
     pub reassign: bool,
-    /// The LID ranges of a guid2lid file, as first and last LID by port GUID.
+    /// The LID ranges of a guid2lid file: the first and the last LID of each port, by port GUID.
     pub guid2lid: BTreeMap<Guid, (u16, u16)>,
     /// The highest LID that all switches can forward, i.e. the smallest `LinearFDBCap` minus 1 (IBTA volume 1, chapter
     /// 14.2.5.4). If `None`, the highest unicast LID.
@@ -165,7 +165,7 @@ fn assign(
             }
         }
     }
-    // As in OpenSM, the table also covers LIDs that ports had when they were discovered.
+    // As in OpenSM, the table of LIDs also covers LIDs that ports had when they were discovered.
     let last = (1..=usize::from(manager.limit))
         .rev()
         .find(|&lid| manager.owner[lid] != NO_OWNER || manager.discovered[lid] != NO_OWNER)
@@ -282,7 +282,8 @@ impl Manager<'_> {
         }
     }
 
-    /// Returns true if a LID is free. Also returns the last LID of the range from this LID on with the same result.
+    /// Returns whether a LID is free, and the end of a range. The LIDs from this LID to the end are all free or all not
+    /// free.
     fn is_free(&self, lid: u16) -> (bool, u16) {
         if self.used[usize::from(lid)] {
             return (false, lid);

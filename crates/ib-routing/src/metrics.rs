@@ -73,8 +73,8 @@ pub struct MetricsOptions<'a> {
     /// The compute nodes in the order of the shift patterns, as in [`crate::Routing::ca_order`]. `None` is a dummy
     /// without flows. If the list is empty, all ports of channel adapters are used, in the order of their LIDs.
     pub ca_order: &'a [Option<EndPortId>],
-    /// Callback for the progress, which any thread may call. Its arguments are the number of steps since the last call,
-    /// and the total number of steps.
+    /// Callback for the progress, which any thread may call. A step is one bisection or one shift. The arguments are
+    /// the number of steps completed since the last call, and the total number of steps.
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
 }
 

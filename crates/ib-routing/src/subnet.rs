@@ -16,7 +16,7 @@ use crate::lids::{self, LidError, LidOptions};
 pub struct SwitchId(pub u16);
 
 impl SwitchId {
-    /// Returns the index.
+    /// Returns the index as a `usize`.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -28,7 +28,7 @@ impl SwitchId {
 pub struct EndPortId(pub u16);
 
 impl EndPortId {
-    /// Returns the index.
+    /// Returns the index as a `usize`.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -72,7 +72,7 @@ pub enum Attachment {
 }
 
 impl Attachment {
-    /// Returns the switch of the end port, if any.
+    /// Returns the switch to which the end port belongs or is linked; `None` if it is linked to another host.
     #[must_use]
     pub const fn switch(self) -> Option<SwitchId> {
         match self {
@@ -163,7 +163,7 @@ pub struct Subnet<'f> {
     without_lid: Vec<PortId>,
 }
 
-/// Marks a missing entry of an index table.
+/// Element of an index table for a node, port or LID that has no index in this subnet.
 const NONE: u32 = u32::MAX;
 
 impl<'f> Subnet<'f> {

@@ -11,7 +11,7 @@ use crate::error::FabricError;
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// Returns the index.
+    /// Returns the index as a `usize`.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -23,7 +23,7 @@ impl NodeId {
 pub struct PortId(pub u32);
 
 impl PortId {
-    /// Returns the index.
+    /// Returns the index as a `usize`.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -154,7 +154,7 @@ pub struct Fabric {
 impl PartialEq for Fabric {
     /// Compares the nodes and ports of two fabrics, in their order.
     ///
-    /// Enabled widths, and the rates of unlinked ports, are ignored.
+    /// The comparison ignores enabled widths, and the rates of unlinked ports.
     fn eq(&self, other: &Self) -> bool {
         let seen = |port: &Port| Port {
             rate: port.peer.map_or(LinkRate::DEFAULT, |_| port.rate),

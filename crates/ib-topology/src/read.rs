@@ -60,7 +60,7 @@ pub enum Format {
 /// A file that an `include` line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
-    /// The name that errors and nested `include` lines use for the file.
+    /// The file's name in error messages. The [`Resolver`] gets this name for every `include` line of the file.
     pub name: String,
     /// The contents of the file.
     pub bytes: Vec<u8>,
@@ -127,9 +127,9 @@ pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
 
 /// Reads a net file of `ibsim`, and the files named by its `include` lines.
 ///
-/// Nodes and ports have the same GUIDs as in ibsim. If a node has no GUID line, its GUID is the first one after the
-/// GUIDs of the previous node of the same kind and its ports. A port of a channel adapter has the node GUID plus the
-/// port number, even if the file has another GUID in parentheses. A port of a switch has the node GUID.
+/// Nodes and ports have the same GUIDs as in ibsim. A node without a GUID line gets the first GUID after those of the
+/// previous node of the same kind and of that node's ports. A port of a channel adapter has the node GUID plus the port
+/// number, even if the file has another GUID in parentheses. A port of a switch has the node GUID.
 ///
 /// # Errors
 /// Fails on the first line that is malformed or contradicts another line.
@@ -171,7 +171,7 @@ fn parse(
     not_empty(file_name, fabric)
 }
 
-/// Converts a number to a smaller type. Its range was checked when it was read.
+/// Converts a number of a file to a smaller type. The range was checked when the number was read.
 fn narrow<T: TryFrom<u64>>(value: u64) -> T {
     T::try_from(value).ok().expect("the range was checked when the number was read")
 }

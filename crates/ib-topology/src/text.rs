@@ -60,7 +60,7 @@ const BLOCK: usize = 256;
 /// A location in one of several files: the file, the line and the column.
 #[derive(Clone, Copy, Debug)]
 pub struct Location {
-    /// The number of the file. The reader assigns these numbers.
+    /// The number of the file. The reader numbers the files that it reads.
     pub source: u32,
     /// The line, from 1.
     pub line: u32,
@@ -91,7 +91,7 @@ impl Fault {
 }
 
 impl Location {
-    /// Returns an error with this location.
+    /// Returns an error that states this location and `message`.
     pub fn fault(self, message: impl Into<String>) -> Fault {
         Fault { location: self, message: message.into() }
     }
@@ -155,7 +155,7 @@ impl<'a> Line<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Returns the number of bytes that have been read.
+    /// Returns the number of bytes of the line that have been read.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -197,7 +197,7 @@ impl<'a> Line<'a> {
 
     /// Skips a string and returns true, if the unread part starts with it.
     pub fn eat(&mut self, text: &str) -> bool {
-        // The strings are so short that calling `memcmp` would take longer.
+        // The strings are so short that a call of `memcmp` would take longer than this loop.
         let rest = &self.text.as_bytes()[self.at..];
         let found =
             rest.len() >= text.len() && rest.iter().zip(text.as_bytes()).all(|(a, b)| a == b);
@@ -233,7 +233,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Reads all ASCII letters up to the next other character. Returns an empty string if there are none.
+    /// Reads ASCII letters up to the first character that is not one. Returns an empty string if there are none.
     pub fn letters(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());

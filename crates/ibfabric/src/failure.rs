@@ -17,11 +17,11 @@ pub(crate) use say;
 /// The verdict of a completed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Exit status 0.
+    /// Exit status 0: no problems found.
     Good,
     /// Exit status 1: problems found.
     Bad,
-    /// Another exit status, for example that of the program with which the command is compatible.
+    /// This exit status, for example one of a program with which the command is compatible.
     Other(u8),
 }
 
@@ -66,7 +66,7 @@ impl Failure {
         Self::Unusable(error.to_string())
     }
 
-    /// Returns the message.
+    /// Returns the error message, without printing it.
     pub(crate) fn into_message(self) -> String {
         match self {
             Self::Unusable(message) => message,

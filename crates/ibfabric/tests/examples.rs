@@ -74,7 +74,7 @@ struct Simulator(Child);
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // An error means that the process has already exited.
+        // Killing the process fails only if it has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -121,10 +121,11 @@ fn examples(name: &str) -> impl Iterator<Item = &'static str> {
 fn examples_run() {
     let directory = Directory(tempfile::tempdir().expect("a temporary directory can be created"));
     for example in ["gen", "route", "check"].into_iter().flat_map(examples) {
-        // Replaces the output of ibnetdiscover and OpenSM's dump directory, which need a real fabric.
+        // The output of ibnetdiscover and OpenSM's dump directory need a real fabric, so files of this test replace
+        // them.
         let line =
             example.replace("ibnetdiscover |", "cat torus.net |").replace("/var/log/", "dumps/");
-        // Smaller fabrics are sufficient.
+        // The test generates smaller fabrics than the examples show, so that it is fast.
         let line = line.replace("18,18,36 1,18,18", "4,4,4 1,2,2").replace("8x8x8", "4x4x4");
         let output = directory.run(&line);
         let printed = String::from_utf8_lossy(&output.stderr);

@@ -200,7 +200,7 @@ fn cut_link_is_routed_around_and_returns() {
         "{down}"
     );
     assert_eq!(down["missing"], json!([]), "every node is reached over other links");
-    // The simulator's console accepts commands, too.
+    // The console of the embedded simulator accepts commands, too.
     let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
     assert!(console.expect("the program can be started").status.success());
     let load = up.get("load");

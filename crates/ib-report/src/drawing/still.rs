@@ -71,7 +71,8 @@ fn halves(frame: &Frame<'_>, bundles: &[Bundle], scale: &Scale) -> [String; CLAS
             let _ = if pulled == 0.0 {
                 write!(path, "M{from}L{to}")
             } else {
-                // The halves meet with a common tangent, parallel to the line between the two switches.
+                // The two halves of a curved link meet with a common tangent, parallel to the line between the two
+                // switches.
                 let aside = ((end.0 + (a.0 + b.0) / 2.0) / 2.0, (end.1 + (a.1 + b.1) / 2.0) / 2.0);
                 let control = point((aside.0 + pull.0 / 2.0, aside.1 + pull.1 / 2.0));
                 write!(path, "M{from}Q{control} {to}")

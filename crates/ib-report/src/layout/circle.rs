@@ -13,7 +13,7 @@ use crate::graph::Graph;
 /// Maximum number of switches of a fabric that are grouped. Larger fabrics are ordered by name.
 const MAX_SORTED: usize = 4096;
 
-/// Maximum number of rounds in which the switches select their groups.
+/// If switches still change their groups after this number of rounds, the grouping stops.
 const ROUNDS: usize = 20;
 
 /// Width of the gap between groups, as a multiple of the distance between switches.
@@ -83,8 +83,8 @@ fn groups(bonds: &Bonds) -> Vec<usize> {
 }
 
 /// Orders the groups, and the switches of each group. The next group has the strongest bonds to the preceding switches.
-/// Within a group, the next switch has the most neighbours among the preceding switches. Ties are broken by the most
-/// recent neighbour, and then by name.
+/// Within a group, the next switch has the most neighbours among the preceding switches. A tie goes to the switch with
+/// the most recently placed neighbour, and then to the first name.
 fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
     let mut row = Vec::with_capacity(by_name.len());
     let mut pull = vec![0; by_name.len()];

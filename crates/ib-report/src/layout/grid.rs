@@ -32,8 +32,8 @@ pub(super) enum Found {
     Ring(Vec<usize>),
 }
 
-/// Returns the positions of the switches of a mesh, torus or hypercube; `None` if the fabric is not a grid. The
-/// coordinates of the cycles start at `origin`.
+/// Returns the positions of the switches of a mesh, torus or hypercube; `None` if the fabric is not a grid. In
+/// dimensions with a cycle, the switch `origin` has coordinate 0.
 pub(super) fn find(subnet: &Subnet<'_>, origin: usize) -> Option<Found> {
     let steps = steps(subnet)?;
     let walk = walk(&steps, origin)?;
@@ -100,8 +100,8 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
 struct Walk {
     /// Coordinates by switch.
     coordinates: Vec<Vec<i64>>,
-    /// One entry for each path that yields other coordinates of a switch than the first path to it: the differences in
-    /// each dimension.
+    /// For each path that leads to a switch with other coordinates than the first path: the differences in each
+    /// dimension.
     conflicts: Vec<Vec<i64>>,
 }
 

@@ -18,14 +18,16 @@ const MAX_RANKS: usize = 8;
 /// Maximum number of rounds in which the leaves of a pod are sorted by their neighbours.
 const ROUNDS: usize = 12;
 
-/// A round of sorting is used only if it shortens the links at least to this fraction of their length.
+/// The sorting stops at the first round that does not shorten the links to this fraction of their previous total
+/// length.
 const ENOUGH: f64 = 0.9;
 
 /// Returns the rank of each switch of a tree whose hosts are at the bottom; `None` if the fabric is not a tree.
 ///
-/// Ranks are distances from all switches with hosts or from switches with more than a few hosts. The second choice
-/// prevents a management node from turning a spine into a leaf. If both rankings fit a tree, the one with fewer links
-/// within a rank is used. If none fits, ranks are determined by the roots of the engine.
+/// A first ranking uses the distances from all switches with hosts. A second one uses the distances from switches with
+/// more than a few hosts. It prevents a management node from turning a spine into a leaf. If both fit a tree, the
+/// ranking with fewer links within a rank is used. If neither fits, the distances from `roots`, the root switches of
+/// the engine, determine the ranks.
 pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let with_hosts = |least: u32| {
         let leaves = (0..graph.len()).filter(move |&switch| graph.hosts[switch] >= least);

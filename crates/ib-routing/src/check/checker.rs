@@ -21,11 +21,11 @@ use crate::lft::Lfts;
 use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 use ib_types::ServiceLevel;
 
-/// Number of LFT entries that are compared at a time.
+/// Number of adjacent LFT entries of a switch that are compared with the previous ones at a time.
 const RUN: usize = 256;
 
-/// Maximum number of turn counts that the checker keeps, one for each step from a link to the next link. If a subnet
-/// needs more, the checker checks all LIDs each time.
+/// Maximum number of turn counts that the checker keeps. A turn is a step from a link to the next link. If a subnet
+/// needs more counts, the checker checks all LIDs each time.
 const MAX_COUNTS: usize = 1 << 25;
 
 /// Checks a sequence of forwarding tables incrementally.

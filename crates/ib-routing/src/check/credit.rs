@@ -35,9 +35,9 @@ pub struct CreditLoop {
 /// A channel, i.e. a VL of a directed link between two switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldChannel {
-    /// The sending switch.
+    /// The switch that sends packets over the link.
     pub switch: SwitchId,
-    /// The sending port.
+    /// The port of this switch at which the link starts.
     pub port: u8,
     /// The VL.
     pub vl: VirtualLane,

@@ -26,7 +26,8 @@ pub(super) fn cyclic_components(graph: &Graph) -> Vec<Vec<Node>> {
 }
 
 const NOT_YET: u32 = u32::MAX;
-/// Index of a node whose component is already known. It is greater than any low link.
+/// In place of Tarjan's index of a node: the component of the node is already known. This value is greater than any low
+/// link.
 const CLOSED: u32 = u32::MAX - 1;
 
 struct Search<'a> {
@@ -105,7 +106,8 @@ const PATIENCE: usize = 4_000_000;
 pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
     let mut best: Vec<Node> = Vec::new();
     let mut seen = 0;
-    // By position in the component: the start of the search that last visited the node, and the node's predecessor.
+    // By position of a node in the component: the start of the last search that visited the node, and the node's
+    // predecessor in this search.
     let mut parents = vec![(NOT_YET, 0); component.len()];
     let mut queue: Vec<(Node, usize)> = Vec::new();
     for (start, &node) in component.iter().enumerate() {

@@ -30,8 +30,8 @@ pub(super) struct Turns {
     channels: usize,
     /// Size of a set of output ports in 64-bit words.
     words: usize,
-    /// Indexed by VL before and VL after the turn: the sets of output ports of all channels, in words; `None` if there
-    /// are no turns between these VLs.
+    /// By VL before and VL after the turn: a set of output ports for each channel, with `words` words per set. `None`
+    /// if no turn has these VLs.
     planes: Vec<Option<Box<[u64]>>>,
 }
 
@@ -89,7 +89,7 @@ impl Turns {
 /// For each turn, the number of destination LIDs whose packets take this turn. All packets must use the same VL.
 #[derive(Clone, Debug)]
 pub(super) struct TurnCounts {
-    /// Number of counts for each channel: one per output port.
+    /// Number of counts for each channel: one per output port of the largest switch.
     width: usize,
     /// Indexed by channel and output port. Packets to a LID make a turn at most once, and there are fewer than 2^16
     /// LIDs.
@@ -97,12 +97,13 @@ pub(super) struct TurnCounts {
 }
 
 impl TurnCounts {
-    /// Returns the number of counts that a subnet needs.
+    /// Returns the number of counts for a subnet: one for each pair of a channel and an output port.
     pub(super) fn size(wiring: &Wiring) -> usize {
         wiring.channels() * wiring.widest()
     }
 
-    /// Subtracts the counts `out`, which were added before, and adds the counts `into`.
+    /// Subtracts the counts `out` from these counts and adds the counts `into`. The counts `out` must have been added
+    /// before.
     pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
         for (count, (out, into)) in self.counts.iter_mut().zip(out.counts.iter().zip(&into.counts))
         {
@@ -188,7 +189,7 @@ impl Graph {
         self.first.len() - 1
     }
 
-    /// Returns the nodes for which packets in a node may wait.
+    /// Returns the successors of a node: packets in the buffers of the node may wait for the buffers of these nodes.
     pub(super) fn targets(&self, node: Node) -> &[Node] {
         let (from, to) = (self.first[node as usize], self.first[node as usize + 1]);
         &self.targets[from as usize..to as usize]

@@ -16,7 +16,7 @@ pub(super) struct Distances {
 /// Maximum number of destinations of a search.
 pub(super) const MAX_DESTINATIONS: usize = 64;
 
-/// Value in place of a column for a switch whose hops are not recorded.
+/// In place of a switch's column: the hops from this switch are not recorded.
 pub(super) const NO_COLUMN: u16 = u16::MAX;
 
 impl Distances {

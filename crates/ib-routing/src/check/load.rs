@@ -1,4 +1,4 @@
-//! Routes per link.
+//! The number of routes over each link.
 
 use super::wiring::Wiring;
 use crate::lft::Lfts;
@@ -41,9 +41,9 @@ pub struct LoadHistogram {
 /// A directed link between two switches, and the number of routes over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadedLink {
-    /// The sending switch.
+    /// The switch that sends packets over the link.
     pub switch: SwitchId,
-    /// The sending port.
+    /// The port of this switch at which the link starts.
     pub port: u8,
     /// Number of routes over the link.
     pub routes: u32,
@@ -96,8 +96,8 @@ impl LinkLoad {
     /// for port 0 of a switch and for ports that are not linked to a switch.
     ///
     /// Routes that leave a switch come from other switches or from hosts of this switch. Each of these hosts reaches
-    /// the same LIDs, except its own LIDs. So the numbers are computed from the loads of the links and from the LFT
-    /// entries for the hosts of each switch.
+    /// the same LIDs, except its own LIDs. So the number of routes per host follows from the loads of the links and the
+    /// LFT entries for the switch's hosts.
     ///
     /// # Panics
     /// Panics if the subnet or the tables are not those that were checked.
@@ -114,7 +114,7 @@ impl LinkLoad {
                 }
             }
         }
-        // By end port: the number of its LIDs whose packets are forwarded to the end port by the switch of the port.
+        // For each end port: of its LIDs, the number that the switch at its link forwards to it.
         let back: Vec<i64> = subnet
             .end_ports()
             .iter()

@@ -20,7 +20,7 @@ use crate::layers::Layers;
 use crate::lft::{Lfts, NO_PATH, UnknownEntries};
 use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 
-/// Read-only data that all threads share.
+/// The inputs of a check and data derived from them, which all threads only read.
 pub(super) struct Pass<'a, L> {
     subnet: &'a Subnet<'a>,
     tables: Tables<'a>,
@@ -176,7 +176,7 @@ struct Destination<'a> {
     switch: SwitchId,
 }
 
-/// Working memory of a thread.
+/// The findings and the buffers of a thread.
 struct Worker<'p, L: VlRule, T> {
     pass: &'p Pass<'p, L>,
     found: Findings<T>,
@@ -235,7 +235,8 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
 
     fn copy_tables(&mut self, destinations: &[Destination<'_>]) {
         let (switches, lfts) = (self.pass.tables.wiring.switches(), self.pass.tables.lfts);
-        // The tables are transposed in two steps, so that memory reads do not depend on each other.
+        // The LFTs are transposed in two steps: first to one row per switch, then to one column per LID. So memory
+        // reads do not depend on each other.
         for (id, row) in self.pass.subnet.switch_ids().zip(self.rows.chunks_exact_mut(BATCH)) {
             let table = lfts.table(id);
             for (entry, to) in row.iter_mut().zip(destinations) {
@@ -360,7 +361,8 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Adds the hops of the routes from all hosts to `to`. `row` is the destination's index in the distances.
+    /// Adds the hops of the routes from all hosts to the LID `to` to the findings. `row` is the index of the LID's
+    /// switch in `distances`.
     fn measure_routes(&mut self, to: Destination<'_>, row: usize) {
         let Self { pass, found, tree, distances, .. } = self;
         for (&leaf, &least) in pass.leaves.iter().zip(distances.row(row)) {

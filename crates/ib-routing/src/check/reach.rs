@@ -26,15 +26,15 @@ pub struct Reachability {
     /// * any switch and LID whose packets are forwarded and then lost.
     pub unreachable: u64,
     /// Number of pairs of a host port and a LID of another host whose packets do not arrive. A host is a port of a CA
-    /// or router. If an SL-to-VL table discards only some of the packets that a switch gets from a neighbour or from
-    /// its own hosts, the pairs of all these packets are counted.
+    /// or router. An SL-to-VL table can discard only some of the packets that a switch gets from one neighbour, or from
+    /// its own hosts. Then the pairs of all packets from there are counted.
     pub unreachable_host_pairs: u64,
     /// Examples of pairs in `unreachable`, ordered by LID and then by switch.
     pub first: Vec<Unreachable>,
     /// Switches that drop packets of failing pairs or forward them in a loop, in ascending order.
     pub faulty: BTreeSet<SwitchId>,
-    /// Number of other pairs without a route: the switch has no LFT entry for the LID, and one end of the path is
-    /// always port 0 of a switch.
+    /// Number of pairs without a route that are not counted in `unreachable`. The switch has no LFT entry for the LID,
+    /// and one end of the path is always port 0 of a switch.
     ///
     /// Pairs that are counted here are not faults. Up/Down does not route between switches inside spine systems. If
     /// links are missing, Up/Down also does not route between a spine switch and leaves that are not below this switch.
@@ -104,7 +104,7 @@ pub enum Cause {
     Discarded {
         /// The switch that drops the packet.
         at: SwitchId,
-        /// The input port and the output port of the packet.
+        /// The ports at which the packet enters and would leave this switch.
         ports: (u8, u8),
         /// The service level of the packet.
         level: ServiceLevel,
@@ -119,7 +119,7 @@ pub enum Cause {
 /// Options of the reachability check.
 pub(super) struct Judge<'a> {
     pub(super) wiring: &'a Wiring,
-    /// The unknown LFT entries.
+    /// The LFT entries that are unknown, for example because a file of tables has gaps.
     pub(super) unknown: Option<&'a UnknownEntries>,
     /// Maximum number of examples of each kind.
     pub(super) samples: usize,
@@ -261,8 +261,8 @@ impl Reachability {
         }
     }
 
-    /// Returns three counts. If a LID has an unreachable pair, also a tolerated one between switches, or a forwarding loop, at
-    /// least one of them grows. Unknown pairs do not change them.
+    /// Returns the numbers of unreachable pairs, of tolerated pairs between switches, and of LIDs with a forwarding
+    /// loop. A LID with such a fault increases at least one of them. Unknown pairs do not change them.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }
@@ -301,7 +301,7 @@ impl Reachability {
         }
     }
 
-    /// Adds the results for higher LIDs.
+    /// Adds the results `later`, which another part of the check found for higher LIDs.
     pub(super) fn merge(&mut self, later: Self, samples: usize) {
         self.lids += later.lids;
         self.unreachable += later.unreachable;

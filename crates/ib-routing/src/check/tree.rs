@@ -9,7 +9,7 @@ use crate::subnet::EndPortId;
 /// The fate of a packet that a switch forwards to the LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The packet reaches the owner of the LID over this number of links between switches.
+    /// The packet reaches the end port that has the LID, over this number of links between switches.
     Arrives(u16),
     /// The switch with this index drops the packet, or forwards it to a wrong end port.
     Drops(u16),
@@ -19,7 +19,7 @@ pub(super) enum Fate {
 
 /// The next switches for a LID and the fates of its packets. The memory is reused for every LID.
 pub(super) struct Tree {
-    /// The next switch of each switch.
+    /// By switch: the next switch to which it forwards packets to the LID; `NO_SWITCH` if it delivers or drops them.
     next: Vec<u16>,
     /// Fates in packed form, see [`DROPS`].
     fates: Vec<u32>,

@@ -38,8 +38,8 @@ pub(super) trait VlRule: Sync {
     /// True if switches can discard packets under this rule.
     const DISCARDS: bool;
 
-    /// Adds packets of a service level to the set of the first switch on their path, which they enter at the ports
-    /// `ins`. If packets of an input port are discarded, returns this port.
+    /// Adds packets of a service level to `set`, the packets that leave the first switch on their path. They enter this
+    /// switch at the ports `ins`. If packets of an input port are discarded, returns this port.
     fn start(
         &self,
         set: &mut Self::Set,
@@ -49,8 +49,9 @@ pub(super) trait VlRule: Sync {
         level: ServiceLevel,
     ) -> Option<u8>;
 
-    /// Adds packets that arrive over a channel to the packets that leave the switch. Calls `turn` with the VLs before
-    /// and after the switch. If packets of a service level are discarded, returns this service level.
+    /// Adds the packets `arrived`, which a channel brings to a switch, to `set`, the packets that leave this switch.
+    /// Calls `turn` with their VLs before and after the switch. If packets of a service level are discarded, returns
+    /// this service level.
     fn pass(
         &self,
         set: &mut Self::Set,

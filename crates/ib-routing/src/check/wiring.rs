@@ -19,10 +19,10 @@ pub(crate) enum Hop {
 /// first, then the ports of switch 1, and so on.
 pub(crate) type Channel = u32;
 
-/// Channel of an LFT entry that is not a port of its switch.
+/// In place of a channel: the LFT entry is not a port of its switch.
 pub(crate) const NO_CHANNEL: Channel = Channel::MAX;
 
-/// Next switch of a port that does not lead to a switch.
+/// In place of the next switch: the port does not lead to a switch.
 pub(crate) const NO_SWITCH: u16 = u16::MAX;
 
 /// The far ends of all output ports of a subnet.

@@ -7,7 +7,7 @@ use crate::hops::NO_HOPS;
 use crate::lft::NO_PATH;
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Writes the file.
+/// Writes `opensm.fdbs`.
 ///
 /// The hops to a channel adapter include the link to it.
 ///
@@ -53,7 +53,8 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, routing: &Routing) -> io:
     Ok(())
 }
 
-/// Returns the number of LIDs on each port of a switch, by which OpenSM compares ports when it looks for a better one.
+/// Returns the number of LIDs that a switch forwards through each port. OpenSM compares these numbers when it looks for
+/// a better port for a route.
 ///
 /// OpenSM looks for a better port only if a route is longer than the shortest path. Only tables read from a file and
 /// tables of ftree have such routes, and ftree counts no LIDs.

@@ -15,7 +15,7 @@ use super::Loaded;
 use crate::layers::Layers;
 use crate::subnet::Subnet;
 
-/// Writes the file.
+/// Writes `ibfabric-levels.dump`.
 ///
 /// # Errors
 /// Fails if writing to the output fails.
@@ -30,7 +30,7 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::R
     Ok(())
 }
 
-/// Reads the file for a subnet. The pair of a switch and itself has SL 0 if it is missing.
+/// Reads `ibfabric-levels.dump` for a subnet. The pair of a switch and itself has SL 0 if it is missing.
 ///
 /// # Errors
 /// Fails on the first malformed line, and if a pair of two switches of the subnet is missing.

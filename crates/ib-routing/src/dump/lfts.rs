@@ -12,7 +12,7 @@ use super::{Loaded, owner_text};
 use crate::lft::{Lfts, NO_PATH, UnknownEntries};
 use crate::subnet::{Subnet, SwitchId};
 
-/// Writes the file.
+/// Writes `opensm-lfts.dump`.
 ///
 /// # Errors
 /// Fails if writing to the output fails.
@@ -153,7 +153,7 @@ struct Reader<'a> {
     moved: usize,
     /// Gaps in the file, each with its line and a message.
     gaps: Vec<(u32, String)>,
-    /// Switches that list LIDs twice with different ports: the line and message of the first repetition, and the number
+    /// By switch that lists LIDs twice with different ports: the line and message of the first such LID, and the number
     /// of further ones.
     repeated: BTreeMap<SwitchId, (u32, String, usize)>,
     /// If LIDs have another port GUID than on an earlier line: the first such line, its message, and the number of such

@@ -10,7 +10,8 @@ use super::Loaded;
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{EndPort, Subnet, SwitchId};
 
-/// Writes the file. It contains only LIDs of switches, because a channel adapter has the hops of its switch.
+/// Writes `opensm-lid-matrix.dump`. The file contains only LIDs of switches, because a channel adapter has the hops of
+/// its switch.
 ///
 /// # Errors
 /// Fails if writing to the output fails.
@@ -37,7 +38,7 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, hops: &HopMatrix) -> io::
     Ok(())
 }
 
-/// Reads the file for a subnet.
+/// Reads `opensm-lid-matrix.dump` for a subnet.
 ///
 /// A row belongs to the switch with the port GUID in the row or, if it has no port GUID, to the switch with the LID.
 /// Rows for other LIDs and for switches outside the subnet are skipped. Pairs of switches without a row are

@@ -12,7 +12,7 @@ use crate::subnet::{EndPortId, Subnet, SwitchId};
 /// Writes `guid2lid`: a line with port GUID, first and last LID for every end port, in the order of the GUIDs. An empty
 /// line follows each of them.
 ///
-/// Also writes the ports that the previous file lists and the subnet does not have.
+/// Also writes the LIDs that the previous file reserves for ports that the subnet does not have.
 ///
 /// # Errors
 /// Fails if writing to the output fails.

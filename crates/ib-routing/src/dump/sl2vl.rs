@@ -30,7 +30,7 @@ const SAME_NUMBER: VlRule = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 1
 /// The file may omit pairs of ports whose output port has no link. For these pairs, SL n uses VL n.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sl2Vl {
-    /// All different tables. The first one is [`SAME_NUMBER`].
+    /// Each different SL-to-VL table of a pair of ports, stored once. The first one is [`SAME_NUMBER`].
     tables: Vec<VlRule>,
     /// By switch, an index into `tables` for each `[input port][output port]`. Empty for switches that the file does
     /// not list.
@@ -48,7 +48,7 @@ impl VlMap for Sl2Vl {
     }
 }
 
-/// Reads the file for a subnet.
+/// Reads `opensm-sl2vl.dump` for a subnet.
 ///
 /// Blocks of switches outside the subnet are skipped, and a note reports their number. Blocks of channel adapters are
 /// ignored.

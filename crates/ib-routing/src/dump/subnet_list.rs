@@ -7,8 +7,8 @@ use ib_types::{LinkSpeed, NodeKind};
 
 use crate::subnet::Subnet;
 
-/// Writes the file. The lines are in the order of the byte-swapped GUIDs of the sending nodes, and then of the sending
-/// ports.
+/// Writes `opensm-subnet.lst`. The lines are in the order of the byte-swapped GUIDs of the sending nodes, and then of
+/// the sending ports.
 ///
 /// OpenSM 3.3.23 has no names for speeds above EDR. They are written as Gbit/s per lane, like the other speeds.
 ///

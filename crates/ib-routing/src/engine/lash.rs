@@ -10,8 +10,8 @@
 //! from full layers to less full ones.
 //!
 //! OpenSM takes the paths of breadth-first searches and puts each pair into the first layer in which its paths close no
-//! cycle. This method is tried last. It is limited to one layer fewer than the best result so far, so the final result
-//! never has more layers than OpenSM's.
+//! cycle. This engine tries that method last, with one layer fewer than its best result so far. So it never uses more
+//! layers than OpenSM.
 //!
 //! | file | holds |
 //! |---|---|
@@ -57,7 +57,7 @@ const MAX_VLS: u8 = 15;
 /// the fabric needs.
 const MAX_LAYERS: usize = 64;
 
-/// If a fabric has more switches than this, only one recipe is tried.
+/// If a fabric has more switches than this, only one recipe, i.e. one method of filling the layers, is tried.
 const LARGE: usize = 768;
 
 /// The lash engine, which routes by layered shortest paths.
@@ -123,7 +123,7 @@ impl VlRange {
     }
 }
 
-/// Tries several recipes, and returns the routes and layers of the recipe with the fewest layers.
+/// Fills the layers by several recipes. Returns the routes and layers of the recipe that needs the fewest layers.
 fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> {
     let dimensions = Dimensions::find(network);
     let mut best: Option<Layout> = None;
@@ -161,7 +161,7 @@ fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> 
     }
 }
 
-/// Returns the recipes in groups. The recipes of a group are tried in parallel.
+/// Returns the recipes to try for filling the layers, in groups. The recipes of a group are tried in parallel.
 fn waves(network: &Network<'_>, grid: bool) -> Vec<Vec<Recipe>> {
     let base = Recipe { oriented: true, mirrored: false, dimensions: false, root: 0 };
     let (along, mirrored) =

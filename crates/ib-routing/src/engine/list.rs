@@ -99,7 +99,7 @@ pub fn reason((engine, error): &Refusal) -> String {
 }
 
 impl EngineList {
-    /// Returns the engines that the user specified, in order, without the fallback.
+    /// Returns the engines that the user specified, in order, without minhop as the last resort.
     #[must_use]
     pub fn engines(&self) -> &[EngineKind] {
         &self.engines

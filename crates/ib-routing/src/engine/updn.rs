@@ -128,11 +128,11 @@ fn identifiers(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u64> {
 struct Link {
     /// The switch to which the link leads.
     to: u16,
-    /// The port of this switch.
+    /// The port of the switch `to` at which the link ends.
     there: u8,
     /// True if the link leads up.
     up: bool,
-    /// Index of the link's class. The links of a class have the same hops.
+    /// Index of the link's class. All links of a class have the same hops to every destination.
     class: u32,
 }
 
@@ -171,9 +171,9 @@ impl Fan {
 impl Links {
     /// Determines the direction and the class of every link.
     ///
-    /// What a search finds over a link depends only on the link's first switch and its direction. So the links of a
-    /// switch form two classes: class 2·switch leads down, and the next class leads up. If `share` is false, every link
-    /// has its own class.
+    /// Usually, the hops that a search finds over a link depend only on the link's first switch and its direction. Then
+    /// `share` is true, and the links of a switch form two classes: class 2·switch leads down, and the next class leads
+    /// up. Otherwise, every link has its own class.
     fn new(subnet: &Subnet<'_>, ranks: &[u32], ids: &[u64], share: bool) -> Self {
         let mut all = Fan { first: vec![0], links: Vec::new() };
         for id in subnet.switch_ids() {

@@ -25,7 +25,7 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Removes all neighbours, for another switch.
+    /// Forgets the neighbours of the previous switch, before the next switch is routed.
     pub(super) fn reset(&mut self, subnet: &Subnet<'_>) {
         self.per_port = usize::from(subnet.lmc().lids());
         let unused = Remote { node: NodeId(u32::MAX), system: Guid::ZERO, port: 0, forwarded: 0 };
@@ -41,7 +41,7 @@ impl Remotes {
         &self.slots[target.index() * self.per_port..][..used]
     }
 
-    /// Counts one more LID of an end port for the neighbour at a port.
+    /// Records that one more LID of an end port is routed over the neighbour at a port.
     pub(super) fn count(&mut self, plan: &Plan<'_>, switch: SwitchId, target: EndPortId, port: u8) {
         let Some((node, system, there)) = neighbour(plan.subnet, switch, port) else { return };
         let used = &mut self.used[target.index()];
@@ -89,7 +89,8 @@ struct Path {
     /// True if some LID of the end port uses the neighbour's system. If `known` does not determine this flag, it keeps
     /// the value of the previous candidate, as in OpenSM. Port shifting uses such values, too.
     system_flag: bool,
-    /// True if some LID of the end port uses the neighbour. The flag keeps the previous value like `system_flag`.
+    /// True if some LID of the end port uses the neighbour. If `known` does not determine this flag, it keeps the value
+    /// of the previous candidate.
     node_flag: bool,
 }
 
@@ -105,12 +106,14 @@ enum NeighbourUse {
     Forwards(u32),
 }
 
-/// The best port so far by each of three criteria.
+/// The best port so far among all candidates, among those to an unused system, and among those to an unused node. No
+/// LID of the end port uses an unused system or node.
 struct Best {
     any: Option<(u8, u32)>,
     other_system: Option<(u8, u32)>,
     other_node: Option<(u8, u32)>,
-    /// Least number of LIDs that the neighbour of a chosen port forwards; `None` if no port was chosen yet.
+    /// Least number of LIDs of the end port that the neighbour forwards, over all ports chosen so far. `None` if no
+    /// port was chosen yet.
     forwarded: Option<u32>,
 }
 
@@ -196,7 +199,8 @@ impl Chooser<'_> {
     }
 }
 
-/// Replaces a best port if the path is less used. Returns true if so.
+/// Replaces `best` by the path's port if this port has a lower count, or if there is no best port yet. Returns true if
+/// it did.
 fn improve(best: &mut Option<(u8, u32)>, path: &Path) -> bool {
     let better = best.is_none_or(|(_, count)| path.count < count);
     if better {
@@ -222,7 +226,7 @@ impl Best {
         self.settle(path, forwards);
     }
 
-    /// Evaluates a path only by its two flags and its count, as port shifting does.
+    /// Like `weigh`, but for port shifting, which derives the use of the neighbour from `system_flag` and `node_flag`.
     fn weigh_shifted(&mut self, path: &Path, for_lmc: bool) {
         let flagged = path.system_flag || path.node_flag;
         if for_lmc {
@@ -240,8 +244,8 @@ impl Best {
         self.settle(path, (for_lmc && flagged).then_some(forwards));
     }
 
-    /// Chooses the path if it is less used. Also chooses it if it is used equally and its neighbour forwards fewer
-    /// LIDs.
+    /// Chooses the path's port if its count is lower than that of the best port so far. If the counts are equal,
+    /// chooses it if its neighbour forwards fewer LIDs.
     fn settle(&mut self, path: &Path, forwards: Option<u32>) {
         let fewer = forwards.filter(|&f| self.forwarded.is_none_or(|least| f < least));
         let tied = self.any.is_some_and(|(_, count)| path.count == count);

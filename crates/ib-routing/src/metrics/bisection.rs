@@ -7,7 +7,7 @@ use super::routes::Routes;
 use crate::check::wiring::Channel;
 use crate::subnet::EndPortId;
 
-/// Returns the mean share of a flow over all random bisections.
+/// Returns the mean share of the full rate that a flow gets, over all random bisections.
 pub(super) fn effective_bisection(
     routes: &Routes<'_>,
     nodes: &[EndPortId],
@@ -37,7 +37,7 @@ pub(super) fn effective_bisection(
     shares.iter().sum::<f64>() / f64::from(bisections)
 }
 
-/// Working memory of a thread.
+/// The flows of one random bisection, in buffers that a thread reuses.
 struct Bisection<'a> {
     routes: &'a Routes<'a>,
     rates: &'a [u32],
@@ -55,7 +55,8 @@ impl<'a> Bisection<'a> {
         Self { routes, rates, flows, channels: Vec::new(), ends: Vec::new() }
     }
 
-    /// Returns the mean share of the flows. Each sender sends to the receiver with the same index.
+    /// Returns the mean share of the full rate that the flows get. Each sender sends to the receiver with the same
+    /// index.
     fn mean_share(&mut self, senders: &[EndPortId], receivers: &[EndPortId]) -> f64 {
         self.channels.clear();
         self.ends.clear();

@@ -9,7 +9,7 @@ use crate::subnet::{EndPortId, SwitchId};
 /// memory, so a larger number makes more paths share a cache line. But each shift needs its own counters.
 pub(super) const TILE: usize = 8;
 
-/// Index of a link between switches, in as few bytes as possible.
+/// The integer type for the index of a link between switches. It has as few bytes as possible.
 pub(super) trait Index: Copy + Send + Sync {
     fn new(index: usize) -> Self;
     fn get(self) -> usize;
@@ -40,28 +40,29 @@ impl Index for u32 {
 pub(super) struct PathTable<I> {
     /// Maximum number of links per path.
     stride: usize,
-    /// Number of paths from a switch, one for each position of the order. The first [`TILE`] - 1 positions are repeated
-    /// at the end, so that the paths to [`TILE`] consecutive positions are always adjacent.
+    /// Number of paths from a switch: one for each position in the order of compute nodes. The first [`TILE`] - 1
+    /// positions are repeated at the end, so that the paths to [`TILE`] consecutive positions are always adjacent.
     positions: usize,
-    /// The index of each link, by switch, position and link of the path. Unused elements contain the number of links.
+    /// The links of all paths, each as its index among the links between switches. Ordered by source switch, position,
+    /// and place in the path. Unused elements contain the number of links.
     links: Vec<I>,
 }
 
-/// Number of rows that a thread fills at once.
+/// Number of source switches whose paths a thread stores at a time.
 const ROWS_AT_ONCE: usize = 32;
 
 impl<I: Index> PathTable<I> {
     /// Follows all paths and stores them. Returns `None` if they need more than `memory` bytes.
     ///
-    /// A path is empty if it does not reach its destination, or if `order` has `None` at this position.
+    /// A path is empty if it does not reach its destination, or if the destination's element of `order` is `None`.
     pub(super) fn new(
         routes: &Routes<'_>,
         from: &[SwitchId],
         order: &[Option<EndPortId>],
         memory: usize,
     ) -> Option<Self> {
-        // Four links are enough for trees of three levels. If they are not enough, the second attempt uses the correct
-        // number.
+        // Four links per path are enough for trees of three levels. If a path is longer, the second attempt uses the
+        // length of the longest path.
         let mut stride = 4;
         loop {
             let positions = order.len() + TILE - 1;
@@ -93,7 +94,7 @@ impl<I: Index> PathTable<I> {
             .filter_map(|(position, &port)| Some((position, port?)))
             .collect();
         targets.sort_by_key(|&(_, port)| lid(port));
-        // The LFT entries for all LIDs of a group are in the same cache line.
+        // A group consists of the targets whose LFT entries are in the same cache line of each table.
         let groups = || targets.chunk_by(|a, b| lid(a.1) / 64 == lid(b.1) / 64);
 
         let width = self.positions * self.stride;

@@ -65,7 +65,7 @@ impl<'a> Routes<'a> {
 
     /// Appends the channels on the route from a switch to the base LID of an end port. Channels to hosts are left out.
     ///
-    /// Returns false and appends nothing if the packets do not arrive.
+    /// Returns false and leaves `path` unchanged if the packets do not arrive.
     pub(super) fn append(&self, from: SwitchId, to: EndPortId, path: &mut Vec<Channel>) -> bool {
         let lid = self.subnet.end_port(to).base_lid.get();
         let start = path.len();

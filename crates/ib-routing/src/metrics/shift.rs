@@ -8,8 +8,9 @@ use crate::subnet::{EndPortId, SwitchId};
 
 /// Contention of shift patterns between compute nodes.
 ///
-/// In shift k, for 1 ≤ k < n, the node at position i of the order sends to the node at position i + k modulo n. The
-/// contention of a shift is the maximum number of flows over a directed link, including host links. The optimum is 1.
+/// An order of n nodes has the shifts 1 to n - 1. In shift k, the node at position i sends to the node at position i +
+/// k modulo n. The contention of a shift is the maximum number of flows over a directed link, including host links. The
+/// optimum is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ShiftContention {
     /// Contention of the worst shift; 0 if there are fewer than two nodes.
@@ -68,7 +69,8 @@ impl<'a> Shifts<'a> {
         let row = |switch| switches.binary_search(&switch).expect("all entries are in it");
         let mut senders: Vec<_> =
             entries.iter().map(|&(place, switch)| (place, row(switch))).collect();
-        // Nodes on the same switch become adjacent, because their paths are in the same row.
+        // Nodes on the same switch become adjacent in `senders`, because their paths are in the same row of the path
+        // table.
         senders.sort_by_key(|&(_, row)| row);
         Self { routes, order, switches, senders }
     }
@@ -82,7 +84,7 @@ impl<'a> Shifts<'a> {
             .step_by(TILE)
             .map_init(Vec::new, |flows: &mut Vec<u16>, first| {
                 let count = TILE.min(self.order.len() - first);
-                // The additional counter of each shift counts the padding of paths.
+                // The last counter of each shift belongs to no link: it counts the unused elements of stored paths.
                 flows.clear();
                 flows.resize(count * (width + 1), 0);
                 match &table {
@@ -110,8 +112,8 @@ impl<'a> Shifts<'a> {
             let paths = table.paths_to(row, partner);
             for (flows, path) in flows.chunks_exact_mut(width).zip(paths) {
                 for link in path {
-                    // There are fewer than 2^16 nodes, and each has one flow. So only the additional counter can wrap
-                    // around.
+                    // There are fewer than 2^16 nodes, and each sends one flow, so no link's counter wraps around. The
+                    // last counter, which belongs to no link, can wrap around.
                     let count = &mut flows[link.get()];
                     *count = count.wrapping_add(1);
                 }
@@ -126,7 +128,7 @@ impl<'a> Shifts<'a> {
             for &(place, row) in &self.senders {
                 path.clear();
                 if let Some(to) = self.order[(place + shift) % self.order.len()] {
-                    // A flow whose packets are lost adds no channels.
+                    // A flow whose packets are lost is counted on no link.
                     self.routes.append(self.switches[row], to, &mut path);
                 }
                 for &channel in &path {

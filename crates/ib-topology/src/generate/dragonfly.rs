@@ -98,7 +98,7 @@ impl Dragonfly {
     }
 }
 
-/// A channel: its group, and its number in the group.
+/// A port for a global link: its group, and its number within the group.
 type Channel = (usize, usize);
 
 /// Returns the pairs of channels to be linked. Each pair of groups gets at least one link.

@@ -79,7 +79,7 @@ pub enum GenerateError {
     LevelCount {
         /// The name of the list.
         parameter: &'static str,
-        /// The length of the list.
+        /// The number of elements in the list.
         found: usize,
         /// The number of levels.
         levels: usize,

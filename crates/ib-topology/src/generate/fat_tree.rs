@@ -155,7 +155,8 @@ impl FatTree {
         Ok(())
     }
 
-    /// Divides the ports of a leaf. Returns its number of hosts, and the number of spines above it.
+    /// Divides the ports of a leaf between hosts and spines. Returns its number of hosts, and the number of spines
+    /// above it.
     fn leaf(&self) -> Result<(u32, u32), GenerateError> {
         let (radix, p) = (self.radix, self.parallel);
         let ratio = self.oversubscription;
@@ -187,7 +188,8 @@ impl FatTree {
         })
     }
 
-    /// Divides the ports of a spine in a tree of three levels. Returns its numbers of leaves and of core switches.
+    /// In a tree of three levels, divides the ports of a spine between leaves and core switches. Returns its numbers of
+    /// leaves and of core switches.
     ///
     /// `spines` is the number of spines per pod, and `q` the number of parallel links to each core switch.
     fn spine(&self, spines: u32, q: u32) -> Result<(u32, u32), GenerateError> {

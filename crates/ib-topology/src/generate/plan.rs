@@ -118,7 +118,7 @@ impl Plan {
 
     /// Attaches a host to each of `count` consecutive ports of a switch, from `first_port` on. Each host has one port.
     ///
-    /// Uses the next hosts that are not attached yet. They must have been added before.
+    /// The hosts must have been added before. Those not attached yet are attached in the order of their indices.
     pub(super) fn attach_hosts(&mut self, switch: usize, first_port: usize, count: usize) {
         for port in first_port..first_port + count {
             self.host_links

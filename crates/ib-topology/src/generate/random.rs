@@ -135,8 +135,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
             graph.push([node, free.swap_remove(peer)]);
             continue;
         }
-        // Only this node has free ports, and it has at least two. It is inserted into a link between two other nodes.
-        // There is such a link, because all other nodes have all of their links.
+        // `node` is the only node with free ports, and it has at least two. It is inserted into a link between two
+        // other nodes. There is such a link, because all other nodes have all of their links.
         free.pop();
         let middle = first_from_random(&graph, rng, |ends| !ends.contains(&node));
         let middle = middle.expect("some link joins two other nodes");

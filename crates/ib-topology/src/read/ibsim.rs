@@ -13,8 +13,8 @@
 //!
 //! The reader follows ibsim: it numbers nodes without a GUID, and supports masks of enabled widths and speeds, options
 //! in comments, aliases and modules. After the port lines of a node, the first line that is not a port line ends the
-//! node, and is skipped. If ibsim ignores or truncates a line, the reader fails if this would change the fabric. There
-//! are two extensions: comments can contain XDR, and rates in comments also apply to routers.
+//! node, and is skipped. The reader fails on a line that ibsim would ignore or truncate, if this would change the
+//! fabric. There are two extensions: comments can contain XDR, and rates in comments also apply to routers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ struct Parser<'a> {
     switches: Numbering,
     routers: Numbering,
     enabled: Enabled,
-    /// Location of identifier lines if no node has followed them yet.
+    /// Location of identifier lines that no node has followed yet; `None` if there are none.
     pending: Option<Location>,
 }
 
@@ -145,8 +145,8 @@ impl<'a> Parser<'a> {
 
     /// Ends the node whose port lines are being read.
     ///
-    /// ibsim skips the first line that is not a port line. If ibsim has not read a line for every port of the node, it
-    /// would skip a line that is not empty; then this function fails.
+    /// If a node has fewer port lines than ports, ibsim skips the line after them. This function fails if that line is
+    /// not empty.
     fn close_record(&mut self, line: &Line<'a>) -> Result<(), Fault> {
         let Some(record) = self.record.take().filter(|record| record.lines_left > 0) else {
             return Ok(());

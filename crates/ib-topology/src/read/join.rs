@@ -124,7 +124,8 @@ impl<'a, R: Copy> Net<'a, R> {
 
     /// Finds the port at the other end of every declaration, and checks that its own declaration matches.
     ///
-    /// Returns these ports in the order of the declarations. `None` if no line uses the alias of a port.
+    /// Returns the ports at the other ends, in the order of the declarations. An element is `None` if the declaration
+    /// only defines an alias that no line uses.
     pub(super) fn resolve(&self) -> Result<Vec<Option<PortId>>, Fault> {
         let mut targets = Vec::with_capacity(self.ends.len());
         for end in &self.ends {

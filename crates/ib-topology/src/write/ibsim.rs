@@ -28,7 +28,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// Values that lines written so far have set for all later nodes.
+/// The module and the device ID that the lines written so far set for all later nodes.
 struct State<'a> {
     module: &'a str,
     device: u16,
@@ -120,8 +120,8 @@ fn header_comment(
         let _ = write!(text, "\t# \"{description}\"{behind}");
         return Ok(());
     }
-    // A description without quotes ends where ibsim recognizes the next part. So a part with default values is written
-    // if nothing else marks the end.
+    // ibsim ends a description without quotes where the next part of the comment begins. If no part follows the
+    // description, a part with default values is written to end it.
     let marked = format!(" {kind} port 0 lid {lid} lmc {lmc}");
     let behind = if node.kind.is_switch() { [behind, marked] } else { [behind.clone(), behind] };
     let is_read_whole = |behind: &String| {
@@ -179,7 +179,7 @@ fn port_line(
     Ok(())
 }
 
-/// Writes the rate as options. Versions of ibsim that ignore the rate in the comment use them.
+/// Writes the rate as options of the port line, for versions of ibsim that ignore the rate in the comment.
 fn options(rate: LinkRate, is_router: bool, text: &mut String) {
     if is_router {
         let width = match rate.width {

@@ -124,7 +124,7 @@ fn descriptions_with_quotes_are_written_unquoted() {
         assert_eq!(written(switch, false, description), Ok(()));
         assert_eq!(written(adapter, false, description), Ok(()));
     }
-    // On a switch, a part with default values can mark the end of the description.
+    // In the comment of a switch, a LID part with default values can mark the end of the description.
     for description in ["a \"big\" lid ", "a\" lmc 5 lid 3"] {
         assert_eq!(written(switch, false, description), Ok(()));
         assert_eq!(written(switch, true, description), Ok(()));

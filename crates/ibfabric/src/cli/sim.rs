@@ -209,7 +209,7 @@ pub(super) fn check(command: &mut clap::Command, matches: &ArgMatches) -> Result
 
 /// Returns the error for a command line of `sim` whose fabric is a console command, if it is one.
 pub(super) fn misplaced(command: &mut clap::Command, words: &[OsString]) -> Option<clap::Error> {
-    // Parses as many words as possible despite the error.
+    // Although clap fails on these words, it can still find the fabric among them.
     let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok()?;
     let fabric: &PathBuf = matches.subcommand_matches("sim")?.get_one("fabric")?;
     let message = console_hint(fabric)?;

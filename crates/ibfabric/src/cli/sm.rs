@@ -67,7 +67,7 @@ pub enum Question {
 /// Arguments of `sm` itself.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The subnet's location.
+    /// Where the subnet is: in this process, in another process, or behind a real port.
     #[command(flatten)]
     pub place: PlaceArgs,
     /// GUID of the local port, if --umad does not name one. With --ibsim it has to be the port of the node.

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::{Format, Output};
 
-/// The result; field names are JSON keys.
+/// The result of `ibfabric check`; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -24,7 +24,7 @@ struct Report {
     peak_rss_mb: f64,
 }
 
-/// The duration of each step in milliseconds.
+/// How long loading the input and checking the tables took, in milliseconds.
 #[derive(Serialize)]
 struct Times {
     load: f64,

@@ -38,7 +38,7 @@ pub(super) fn show(
     if !good {
         say!("{text}");
     } else if format == Format::Json {
-        // If a reply has no data, an object with the reply's text is printed.
+        // If a reply has no data, its text is printed in a JSON object.
         match data {
             Value::Null => output.json(&json!({ "text": text.trim_end() }))?,
             data => output.json(data)?,

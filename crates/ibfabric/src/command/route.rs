@@ -20,7 +20,7 @@ use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
 
-/// The result; field names are JSON keys.
+/// The result of `ibfabric route`; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     engine: &'static str,
@@ -46,7 +46,7 @@ fn refused(refusals: &[Refusal]) -> Vec<Refused> {
     refusals.iter().map(refused).collect()
 }
 
-/// The duration of each step in milliseconds.
+/// How long loading the input, routing, checking and writing the dumps took, in milliseconds.
 #[derive(Default, Serialize)]
 struct Times {
     load: f64,

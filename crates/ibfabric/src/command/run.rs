@@ -41,7 +41,7 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> 
     }
     let error = command.args(arguments).envs(environment).exec();
     say!("{}: {error}", Path::new(program).display());
-    // As shells do.
+    // Shells exit with the same status if they cannot start a program.
     Ok(Verdict::Other(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }))
 }
 
@@ -57,7 +57,7 @@ fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure>
         })?;
         variables.push(("IBFABRIC_ATTACH", name.into()));
         variables.push(("IBFABRIC_NODE", format!("{}:{}", place.node, place.number).into()));
-        // Programs that use umad get the same port.
+        // Programs that use umad attach to the same port as programs that use verbs.
         variables.push(("IBSIM_SOCKNAME", name.into()));
         variables.push(("SIM_HOST", place.node.into()));
     }

@@ -30,7 +30,7 @@ pub(crate) fn verdict(summary: &Summary) -> Verdict {
     }
 }
 
-/// Prints the figures, followed by the problems.
+/// Prints the key figures of a subnet and its forwarding tables, followed by the problems.
 pub(crate) fn print(
     summary: &Summary,
     subnet: &Subnet<'_>,

@@ -129,7 +129,8 @@ fn status(judgement: Judgement) -> Verdict {
 /// Paths to trace, and the link over which probes are sent.
 struct Run<'l> {
     link: &'l mut dyn MadLink,
-    /// The pairs that are being traced. Results are reported in the order of the pairs, and kept until then.
+    /// The pairs that are being traced, in the order in which they were requested. A result is kept until all earlier
+    /// pairs are reported.
     order: BTreeMap<TraceId, (Pair, Option<Result<Trace, TraceError>>)>,
 }
 
@@ -150,7 +151,8 @@ impl Run<'_> {
             while let Some(datagram) = tracer.poll_transmit(now) {
                 self.link.send(&datagram).map_err(Failure::unusable)?;
             }
-            // Errors of a survey are ignored, such as a GID without a path: the trace reports them.
+            // The results of the survey, such as an error for a GID without a path, are ignored. The trace of the path
+            // reports them.
             while tracer.poll_event().is_some() {}
             match tracer.outstanding() {
                 0 if !more => return Ok(()),

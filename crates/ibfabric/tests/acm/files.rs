@@ -57,7 +57,8 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     for key in ["server_port", "sa_depth", "max_destinations", "lock_file", "log_file"] {
         assert!(!printed.contains(&format!("{key}: found")), "{printed}");
     }
-    // A changed log file or lock file also needs a restart. Hosts that the file no longer contains are removed at once.
+    // The service uses a changed log file or lock file only after a restart. It removes hosts that the file no longer
+    // contains at once.
     fs::write(&hosts, format!("stored-2 {gid}\n")).expect("the file can be written");
     let elsewhere = format!("{}-2", path(&log));
     let all = format!("log_file {elsewhere}\nlock_file {}-2\n{named}", path(&lock));

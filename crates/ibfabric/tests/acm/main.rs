@@ -144,7 +144,7 @@ fn destination(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads a reply.
+/// Reads a reply of the ACM service; `None` if the service closes the connection.
 fn answer(stream: &mut impl std::io::Read) -> Option<(ClientHeader, Vec<u8>)> {
     let mut header = [0; HEADER_LENGTH];
     stream.read_exact(&mut header).ok()?;
@@ -248,7 +248,7 @@ fn malformed_requests_do_not_affect_other_clients() {
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("the time limit can be set");
         stream
     };
-    // Invalid lengths close the connection.
+    // If a request has an invalid length, the service closes the connection.
     for length in [[0, 0], [15, 0], [0xff, 0xff], [0x51, 0x03]] {
         let mut stream = call();
         let header = ClientHeader { length, ..ClientHeader::new(ClientOpcode::RESOLVE, [0; 8]) };
@@ -266,7 +266,7 @@ fn malformed_requests_do_not_affect_other_clients() {
     let mut taken = 0;
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
-        // Continues after the last byte that was written.
+        // A request can be written in part, so the next write continues after the last byte that was written.
         match greedy.write(&requests[taken % requests.len()..]) {
             Ok(length) => taken += length,
             Err(_) => std::thread::sleep(Duration::from_millis(10)),
@@ -276,7 +276,7 @@ fn malformed_requests_do_not_affect_other_clients() {
         taken < 64 << 20,
         "{taken} bytes of requests were read from a client that reads no replies"
     );
-    // An unknown operation is rejected.
+    // The service refuses an unknown operation by an error status.
     let mut odd = call();
     let mut header = ClientHeader::new(ClientOpcode(99), [3; 8]);
     header.set_length(HEADER_LENGTH, ByteOrder::NATIVE);

@@ -30,7 +30,7 @@ impl OnePath {
         let listener = UnixListener::bind(&socket).expect("the socket path is free");
         let requests = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&requests);
-        // The thread runs until the test process exits.
+        // The thread of the service runs until the test process exits.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a program");

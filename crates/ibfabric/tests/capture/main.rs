@@ -218,7 +218,8 @@ fn filters_apply_and_can_be_changed() {
         kept.push((frame.captured, port.is_ok()));
     }
     let lengths: Vec<_> = kept.iter().map(|(captured, _)| *captured).collect();
-    // First packets of messages have no payload, or 32 bytes of payload if they were captured after the change.
+    // The first packet of a message is captured without payload, or with 32 bytes of payload after the command
+    // `change`.
     assert!(lengths.contains(&(42 + 28)) && lengths.contains(&(42 + 28 + 32)), "{lengths:?}");
 }
 

@@ -89,7 +89,7 @@ fn malformed_requests_do_not_affect_other_clients() {
             recv(&socket, &mut answer, RecvFlags::empty()).expect("the response is received");
         assert!(text(&answer[..length]).contains("invalid request"), "{nonsense}");
     }
-    // When more clients than the limit have connected and disconnected, new clients can connect.
+    // Clients that have disconnected do not count towards the limit of clients.
     let many: Vec<_> = (0..40)
         .map(|_| {
             let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)

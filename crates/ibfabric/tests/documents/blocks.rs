@@ -10,7 +10,7 @@ pub(crate) struct Block {
     pub(crate) lines: Vec<String>,
 }
 
-/// A command of a session.
+/// A command in a block of a document, with its expected result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     /// The line number of the command, counted from 1.

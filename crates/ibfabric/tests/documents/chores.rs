@@ -1,13 +1,13 @@
 //! Checks the cargo commands of documents without running them, since this test runs under cargo itself. The packages
 //! and targets in these commands have to exist.
 //!
-//! For `cargo run --package ibfabric -- …`, the program that was built for the test is run. A test of xtask parses the
-//! lines of `cargo xtask`.
+//! The command `cargo run --package ibfabric -- …` is no such command: the test replaces it by the program that cargo
+//! built for the test. A test of xtask parses the lines of `cargo xtask`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns true for the cargo commands that are not run.
+/// Returns true for a cargo command that the test only checks and does not run.
 pub(crate) fn is_chore(command: &str) -> bool {
     let words: Vec<&str> = words(command).collect();
     matches!(words.first(), Some(&("cargo" | ".ci/run"))) && words.get(1) != Some(&"run")

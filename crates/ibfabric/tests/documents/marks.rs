@@ -20,7 +20,7 @@ pub(crate) const MARKS: &[Mark] = &[
     mark("docs/sm.md", "systemctl daemon-reload && systemctl enable --now ibfabric-sm", ROOT),
 ];
 
-/// Returns the mark of a command, and the index of the mark in the table.
+/// Returns the entry of [`MARKS`] for a command of a document, and its index.
 pub(crate) fn find(file: &str, command: &str) -> Option<(usize, &'static Mark)> {
     let command = command.split(" #").next().unwrap_or(command).trim_end();
     MARKS.iter().enumerate().find(|(_, mark)| mark.file == file && mark.command == command)

@@ -63,7 +63,7 @@ pub(crate) fn missing(command: &str) -> Option<String> {
 
 /// Returns the programs that a command calls by name or by absolute path.
 fn called(command: &str) -> Vec<String> {
-    // Another command begins after each of these words.
+    // Shell words after which another command begins.
     const BEFORE: [&str; 16] = [
         "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while",
         "exec", "else",

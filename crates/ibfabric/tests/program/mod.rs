@@ -30,7 +30,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error means that the process has already exited.
+        // Killing the process fails only if it has already exited.
         self.0.kill().ok();
         self.0.wait().expect("the process can be awaited");
     }

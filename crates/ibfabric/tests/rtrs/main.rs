@@ -375,7 +375,7 @@ fn closed_terminal_stops_programs_cleanly() {
     hang_up(&running);
     assert_eq!(running.0.wait().expect("the process can be awaited").code(), Some(0));
     assert!(!socket.exists());
-    // The device can be opened again, by a program that ignores SIGHUP.
+    // The first program closed the device at its exit, so a program that ignores SIGHUP can open it.
     let mut nohup = Command::new("nohup");
     nohup.arg(ibfabric(&[]).get_program()).args(&words);
     let mut running = Running::ready(nohup);

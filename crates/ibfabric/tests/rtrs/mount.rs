@@ -52,7 +52,7 @@ impl Mounted {
             .map_err(|error| error.raw_os_error().expect("the error is from the system"))
     }
 
-    /// Writes like `echo`.
+    /// Writes a value and a line feed to a control file, as `echo` does.
     fn write(&self, path: &str, value: &str) -> Result<(), i32> {
         let path = self.dir.join(path);
         let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
@@ -104,7 +104,7 @@ impl Drop for Mounted {
     /// Unmounts the file system, also after a failed test.
     fn drop(&mut self) {
         if self.is_mounted() {
-            // An error means that the process has already exited.
+            // Sending the signal fails only if the process has already exited.
             kill_process(Pid::from_child(&self.running.0), Signal::TERM).ok();
             std::thread::sleep(Duration::from_millis(500));
         }
@@ -152,7 +152,7 @@ fn control_files_are_mounted() {
     assert_eq!(tree.read(&format!("{first}/state")), Err(ENOENT));
     assert_eq!(tree.list("ibtrs-client/host-1/paths"), [SECOND]);
 
-    // Invalid writes return error numbers.
+    // Invalid writes to control files fail with error numbers.
     assert_eq!(tree.write(&format!("{second}/disconnect"), "yes"), Err(EINVAL));
     assert_eq!(tree.write(&format!("{second}/state"), "1"), Err(EACCES));
     assert_eq!(tree.write(&format!("{second}/none"), "1"), Err(ENOENT));

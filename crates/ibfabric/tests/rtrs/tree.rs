@@ -52,7 +52,7 @@ impl Scene {
         self.dir.path().join(name)
     }
 
-    /// Runs `rtrs ctl` with a socket.
+    /// Runs `rtrs ctl` on the control socket with this name in the test's directory.
     pub(crate) fn ctl(&self, socket: &str, words: &[&str]) -> Output {
         let socket = self.at(socket);
         let common = ["rtrs", "ctl", "--control", socket.to_str().expect("the path is UTF-8")];
@@ -169,7 +169,8 @@ fn paths_are_shown_and_changed_in_use() {
         // The client's reads and writes alternate, and so do the paths, so one path can carry only reads.
         !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
-    // The GID of a RoCEv2 port contains its IP address, so these GIDs specify the second path, which exists already.
+    // The GID of a RoCEv2 port contains its IP address. So these two GIDs name the ends of the second path, which
+    // exists already.
     let gids = "gid:::ffff:127.0.0.3@gid:::ffff:127.0.0.1";
     let again = scene.ctl("client", &["set", "rtrs-client/host-1/add_path", gids]);
     assert!(text(&again.stderr).contains("(EEXIST)"), "{}", text(&again.stderr));

@@ -124,7 +124,7 @@ fn mesh() -> tempfile::TempDir {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // An error means that the process has already exited.
+        // Killing the process fails only if it has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -190,7 +190,7 @@ fn program_named_opensm_acts_as_opensm() {
     assert!(!file(&lab, "c/guid2lid").contains("0x0003 0x0004"));
     let names: Vec<_> = fs::read_dir(lab.path("t")).expect("the directory can be read").collect();
     assert_eq!(names.len(), 1);
-    // Unsupported options are rejected by name.
+    // An error about an unsupported or invalid option names the option or its value.
     for (words, expected) in [
         (&["-Y", "policy"][..], "--qos_policy_file: is not supported: "),
         (&["--perfmgr"], "--perfmgr: is not supported: "),

@@ -17,7 +17,7 @@ use crate::subnet::{Attachment, EndPortId};
 /// A VL of a directed link between switches.
 type Channel = (SwitchId, u8, u8);
 
-/// The path of a packet, and its end.
+/// The path of a packet, and how it ends.
 struct Walk {
     /// The switches on the path, each with the packet's input port and the LFT entry.
     steps: Vec<(SwitchId, u8, u8)>,

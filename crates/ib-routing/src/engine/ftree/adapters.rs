@@ -15,7 +15,7 @@ pub(super) enum Role {
     Compute,
     /// An I/O node, attached to a switch of any rank. Its paths may go up again after they went down.
     Io,
-    /// A port with neither role, attached to a switch of any rank.
+    /// Neither a compute node nor an I/O node. The port is attached to a switch of any rank.
     Other,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct AdapterPort {
     pub(super) end_port: EndPortId,
     /// The switch to which the port is linked.
     pub(super) switch: SwitchId,
-    /// The switch's port on this link.
+    /// The port of `switch` to which the channel adapter is linked.
     pub(super) switch_port: u8,
     pub(super) role: Role,
 }

@@ -34,7 +34,7 @@ pub(super) struct Link {
 pub(super) struct Group {
     /// The neighbour; [`ADAPTER`] for a channel adapter.
     pub(super) far: u16,
-    /// Number of parallel links.
+    /// Number of links in the group.
     pub(super) links: u8,
     /// The neighbour's port on the first link.
     pub(super) far_port: u8,

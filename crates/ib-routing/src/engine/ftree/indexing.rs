@@ -20,12 +20,13 @@ type Index = [u8; 8];
 /// Value of missing digits, and of all bytes if a switch has no index. It sorts after all other values.
 const NONE: u8 = 0xff;
 
-/// Position of channel adapters in the order of indices, which is after all switches with an index.
+/// In the order of indices, the position of all channel adapters: after all switches that have an index.
 ///
-/// OpenSM compares unrelated bytes in place of the indices of channel adapters, nearly always with this result.
+/// OpenSM compares unrelated bytes in place of the indices of channel adapters. These bytes nearly always put channel
+/// adapters at this position, too.
 const ADAPTER_PLACE: u32 = u32::MAX - 1;
 
-/// Position of switches without an index in the order of indices.
+/// In the order of indices, the position of a switch that has no index: after all others.
 const NO_PLACE: u32 = u32::MAX;
 
 /// The leaves of a tree.
@@ -158,7 +159,8 @@ impl Search<'_> {
         }
     }
 
-    /// Assigns an index with the lowest unused value of a digit. Returns false if all values are used.
+    /// Assigns the given index to a switch, with the lowest unused value of one digit. Returns false if all values of
+    /// this digit are used.
     fn give_next(&mut self, switch: SwitchId, mut index: Index, digit: usize) -> bool {
         let unused = (0..NONE).find(|&value| {
             index[digit] = value;

@@ -5,16 +5,17 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use crate::hops::{HopMatrix, LinkWeights, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
 
-/// The hops from a switch to another one over a port, if a walk found other hops than the base matrix has.
+/// The hops that a walk found from a switch over one of its ports to another switch, where the base matrix has another
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deviation {
-    /// The switch to which the port belongs.
+    /// The switch from which the hops are counted.
     pub(super) at: SwitchId,
     /// The destination switch.
     pub(super) to: SwitchId,
-    /// The output port.
+    /// The port of this switch over which packets leave.
     pub(super) port: u8,
-    /// The number of hops.
+    /// The number of hops that the walk found.
     pub(super) hops: u8,
 }
 

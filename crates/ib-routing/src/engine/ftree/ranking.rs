@@ -25,7 +25,7 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    /// Ranks the switches.
+    /// Determines the ranks of all switches, and the rank of the leaves.
     ///
     /// The roots are the switches in the options. If none of them is in this subnet, the switches farthest from any
     /// channel adapter are the roots. If the options have no list of roots, no switch may be deeper than the leaves.

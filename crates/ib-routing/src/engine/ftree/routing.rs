@@ -53,19 +53,19 @@ pub(super) struct Base<'a> {
     pub(super) counts_links: bool,
 }
 
-/// State of the walk from the current target.
+/// The walk from the current target, with the routes that it has found so far.
 struct Walk {
     target: Target,
     /// The output port of each switch towards the target.
     ports: Vec<u8>,
     /// The hops from each switch to the target.
     hops: Vec<u8>,
-    /// By family of switches: the least hops of a switch of the family from which the walk has descended. A further
-    /// descent from a switch with as many hops or more finds no switch that needs a route.
+    /// By family of switches: the fewest hops at which the walk has descended from a switch of the family. A descent
+    /// from another switch of the family at as many hops or more finds no switch that needs a route.
     settled: Vec<u8>,
     /// True if the walk may turn upwards. The order of the groups then matters even where the walk assigns no route.
     turns: bool,
-    /// True if the rest of the walk may find other hops than the base matrix has.
+    /// True if the walk may still find hops that differ from the base matrix.
     deviates: bool,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Router<'a> {
         self.keep(self.subnet.end_port(port.end_port).base_lid);
     }
 
-    /// Loads the links as if there were a further compute node on a leaf.
+    /// Adds to the loads of links as if a leaf had one more compute node.
     pub(super) fn route_dummy(&mut self, leaf: SwitchId) {
         self.start(Target::Dummy, leaf, 1);
         self.climb(leaf.index(), Climb { main: true, turns: 0, hops: 1 });
@@ -164,7 +164,8 @@ impl<'a> Router<'a> {
         self.rows[row + at.index()]
     }
 
-    /// Returns the forwarding tables, and the hops that differ from the base matrix, the oldest ones first.
+    /// Returns the forwarding tables. Also returns the hops that differ from the base matrix, in the order in which the
+    /// walks found them.
     pub(super) fn finish(self) -> (Lfts, Vec<Deviation>) {
         let mut lfts = Lfts::new(self.subnet);
         let switches = self.locals.len();

@@ -36,7 +36,8 @@ struct Balancer<'a> {
     network: &'a Network<'a>,
     routes: &'a Routes,
     shelves: Vec<Layer<'a>>,
-    /// Indexed by the layer that a pair would leave, and by the layer that it would enter.
+    /// What is known about moving pairs between two layers. Indexed by the layer that a pair would leave, and by the
+    /// layer that it would enter.
     tried: Vec<Vec<Tried>>,
     effort_left: usize,
     turns: Vec<Turn>,
@@ -127,7 +128,7 @@ impl<'a> Balancer<'a> {
         if full < empty + 2 {
             return 0;
         }
-        // Neither layer should cross the average, because pairs would have to move back then.
+        // Neither layer should cross the average number of pairs, because pairs would have to move back then.
         let average = total / self.shelves.len();
         full.saturating_sub(average).min(average.saturating_sub(empty)).max(1)
     }
@@ -171,7 +172,7 @@ impl<'a> Balancer<'a> {
 }
 
 impl Layer<'_> {
-    /// If pairs were removed from the layer, clears the refusals of turns.
+    /// Lets the graph try its refused turns again if pairs were removed from the layer since the last call.
     fn refresh(&mut self) {
         if self.fresh_at != self.losses {
             self.graph.forget_refusals();

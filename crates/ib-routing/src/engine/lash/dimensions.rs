@@ -111,7 +111,8 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // If both links are in the same class, the square adds no information.
+        // A corner of two links in the same class is skipped, because their square adds no information about other
+        // classes.
         if classes.find(first) == classes.find(second) {
             return;
         }
@@ -129,16 +130,16 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
     classes
 }
 
-/// How often links of two classes meet as sides of a square (so they differ in their dimension), and how often without
-/// a square.
+/// How often links of two classes meet at a switch. In `squares`, they are sides of a common square, so their
+/// dimensions differ. In `bends`, they have no common square.
 #[derive(Clone, Copy, Default)]
 struct Evidence {
     squares: u32,
     bends: u32,
 }
 
-/// Joins two classes if their links meet more often without a square than with one. Classes with the clearest
-/// difference are joined first.
+/// Joins two classes if their links meet more often without a common square than as sides of one. Pairs of classes with
+/// the clearest difference are joined first.
 fn join_steps(network: &Network<'_>, adjacency: &Adjacency, classes: &mut UnionFind) {
     let mut evidence = vec![BTreeMap::<usize, Evidence>::new(); network.channels()];
     for_each_corner(network, |first, second| {

@@ -28,7 +28,7 @@ pub(super) struct Recipe {
     pub(super) root: usize,
 }
 
-/// Chooses routes and layers by a recipe; `None` if more than `limit` layers are needed.
+/// Chooses routes and layers by one method, the recipe. Returns `None` if more than `limit` layers are needed.
 pub(super) fn fill(
     network: &Network<'_>,
     dimensions: Option<&Dimensions>,
@@ -63,8 +63,8 @@ pub(super) fn fill(
             ordered::place(network, &orientation, number, routes, layers, &mut load, &mut graph);
             open = open_pairs(network, layers);
         }
-        // Near pairs are placed first, because they have the fewest paths to choose from, and longer paths consist of
-        // their paths.
+        // Pairs of near switches are placed first, because they have the fewest paths to choose from. The paths of
+        // distant pairs contain paths of near pairs.
         let near = network.distances(root);
         open.sort_by_cached_key(|&(a, b)| {
             let (a, b) = (usize::from(a), usize::from(b));

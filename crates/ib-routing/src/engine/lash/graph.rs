@@ -15,7 +15,7 @@ pub(super) struct DependencyGraph<'n> {
     network: &'n Network<'n>,
     /// The position of each channel in the topological order.
     place: Vec<u32>,
-    /// The state of each turn.
+    /// Whether each turn is in the graph, or was refused.
     states: Vec<State>,
     /// Number of turns that all searches together may visit, and the number visited so far. If none are left, each
     /// search is limited to [`LEAST_EFFORT`].
@@ -29,7 +29,7 @@ pub(super) struct DependencyGraph<'n> {
     places: Vec<u32>,
 }
 
-/// The state of a turn.
+/// Whether a turn is in the graph, or was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     /// The turn is not in the graph, and was not tried since refusals were last cleared.
@@ -44,8 +44,8 @@ pub(super) enum State {
 impl<'n> DependencyGraph<'n> {
     /// Returns a graph without turns. Its searches may visit `effort` turns in total.
     ///
-    /// If the effort is too small, turns that close no cycle may be refused, too. Turns that close a cycle are always
-    /// refused.
+    /// If `effort` is too small, a search can give up and refuse a turn that closes no cycle. A turn that closes a
+    /// cycle is always refused.
     pub(super) fn new(network: &'n Network<'n>, effort: usize) -> Self {
         let channels = network.channels();
         Self {
@@ -80,7 +80,7 @@ impl<'n> DependencyGraph<'n> {
         self.place
     }
 
-    /// Returns the number of turns that all searches have visited.
+    /// Returns the number of turns that all searches have visited so far.
     pub(super) fn visited_turns(&self) -> usize {
         self.visited_turns
     }
@@ -100,7 +100,7 @@ impl<'n> DependencyGraph<'n> {
         self.states[turn] = State::Refused;
     }
 
-    /// Clears all refusals. This is necessary after turns were removed.
+    /// Lets all refused turns be tried again, which is necessary after turns were removed from the graph.
     pub(super) fn forget_refusals(&mut self) {
         for state in &mut self.states {
             if *state == State::Refused {
@@ -118,7 +118,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Changes positions such that `from` comes before `to`. Returns false if this would close a cycle.
+    /// Changes the positions of channels so that `from` comes before `to`. Returns false if this would close a cycle.
     fn make_room(&mut self, from: usize, to: usize) -> bool {
         let (low, high) = (self.place[to], self.place[from]);
         self.search += 1;
@@ -187,7 +187,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Assigns the positions of the collected channels again, first to the predecessors and then to the successors.
+    /// Distributes the positions of the collected channels anew, first to the predecessors and then to the successors.
     fn swap_places(&mut self) {
         let place = &mut self.place;
         for found in [&mut self.ahead, &mut self.behind] {

@@ -3,7 +3,7 @@
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Marks a missing slot, and a missing layer.
+/// In place of a slot or layer: there is none.
 pub(super) const NONE: u8 = u8::MAX;
 
 /// The switches of a subnet, numbered and joined by channels.

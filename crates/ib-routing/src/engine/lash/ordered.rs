@@ -60,8 +60,8 @@ pub(super) fn place(
     }
 }
 
-/// Follows the route from a switch up to a visited switch. Fills in the missing slots on this route, and marks its
-/// turns.
+/// Follows the route from the switch `from` up to the first switch that another call has visited. Fills in the missing
+/// slots on this route, and marks its turns.
 fn follow(
     network: &Network<'_>,
     from: usize,
@@ -215,7 +215,7 @@ impl NextSlots {
     }
 }
 
-/// Sorts switches by their distance, with a bucket for each distance.
+/// Sorts switches by their distance from a destination, with one bucket per distance.
 struct ByDistance {
     sorted: Vec<u16>,
     ends: Vec<u32>,

@@ -28,7 +28,8 @@ impl Routes {
         &mut self.slots[destination * self.switches..][..self.switches]
     }
 
-    /// Returns the slots of the next switches towards all destinations, for writing.
+    /// Returns the slot of the next switch on every route for writing, indexed by destination and then by current
+    /// switch.
     pub(super) fn rows_mut(&mut self) -> &mut [u8] {
         &mut self.slots
     }

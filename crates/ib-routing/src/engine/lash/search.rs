@@ -34,10 +34,11 @@ struct Step {
     switch: usize,
     /// The channel over which the path reached the switch.
     channel: Option<usize>,
-    /// Index of the first choice of this step among `options`, and the number of choices tried.
+    /// In `options`, the index of the first possible next channel from this switch. `tried` counts the channels from
+    /// there on that were tried.
     first: usize,
     tried: usize,
-    /// Number of turns in `added` before this step.
+    /// Number of turns in `added` when the path reached this switch.
     added: usize,
 }
 

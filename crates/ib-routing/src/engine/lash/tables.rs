@@ -41,7 +41,8 @@ pub(super) fn lfts(subnet: &Subnet<'_>, network: &Network<'_>, layout: &Layout) 
     lfts
 }
 
-/// Returns the ports of a switch that belong to each of its channels, by slot.
+/// For each channel that leaves a switch, in the order of their slots: returns the switch's ports at the links of the
+/// channel.
 fn links(subnet: &Subnet<'_>, network: &Network<'_>, switch: usize) -> Vec<Vec<u8>> {
     let mut links = vec![Vec::new(); network.neighbours(switch).len()];
     for (port, other, _) in subnet.switch_links(SwitchId(switch as u16)) {

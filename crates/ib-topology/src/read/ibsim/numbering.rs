@@ -16,7 +16,7 @@ use crate::text::{Fault, Line, Location};
 pub(super) struct Numbering {
     /// The GUID in the last line of the form `switchguid=base`. Lines of the form `switchguid+offset` add to it.
     pub(super) base: u64,
-    /// The GUID of the next node.
+    /// The GUID that the next node of this kind gets.
     pub(super) next: u64,
     /// The location of the GUID line that set `next`. `None` if a node has already used this value.
     pub(super) location: Option<Location>,

@@ -190,17 +190,17 @@ pub enum PeerArg {
 /// A condition that stops a capture or starts its next file, in the syntax of dumpcap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Maximum time.
+    /// Maximum duration of the capture, or of a file.
     Duration(Duration),
-    /// Maximum number of bytes.
+    /// Maximum number of bytes of the capture, or of a file.
     Bytes(u64),
-    /// Maximum number of packets.
+    /// Maximum number of packets of the capture, or of a file.
     Packets(u64),
-    /// Maximum number of files.
+    /// Number of files to keep: older files are deleted.
     Files(u64),
 }
 
-/// Parses opcodes; `all` is an empty list.
+/// Parses opcodes. `all` yields an empty list, which stands for all packets.
 fn opcodes_or_all(text: &str) -> Result<Opcodes, String> {
     if text == "all" { Ok(Opcodes(Vec::new())) } else { opcodes(text) }
 }

@@ -1,4 +1,4 @@
-//! `ibfabric acm ctl`: requests to a running service.
+//! `ibfabric acm ctl`: requests to a running ACM service.
 
 use ib_daemons::acm::AcmRequest;
 

@@ -117,7 +117,7 @@ impl Asker<'_> {
         Ok(found.iter().map(object).collect())
     }
 
-    /// Resolves all destinations.
+    /// Resolves each name or address in a list by a request to the service, and prints the paths.
     fn paths(&mut self, destinations: &str, out: &mut Output) -> Result<(Status, Value), Failure> {
         let mut status = 0;
         let mut results = Vec::new();
@@ -337,7 +337,7 @@ fn object(path: &PathRecord) -> Value {
 fn system_error(error: &ClientError) -> String {
     match error {
         ClientError::Connect { error, .. } | ClientError::Broken { error, .. } => {
-            // Removes the error number that Rust appends.
+            // Rust appends the error number to the text of a system error. It is removed here.
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or_default().to_owned()
         }

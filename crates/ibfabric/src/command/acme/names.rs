@@ -107,7 +107,7 @@ impl End {
         }
     }
 
-    /// Returns the address; `None` for a GID or a LID.
+    /// Returns the IP address of an IP address or host name; `None` for a GID or a LID.
     pub(super) const fn address(&self) -> Option<&Address> {
         match self {
             Self::Ip(address) | Self::Name(address) => Some(address),

@@ -118,7 +118,7 @@ fn ask(client: &CaptureClient, question: &CaptureRequest) -> Result<CaptureRespo
     client.ask(question, None).map_err(Failure::unusable)
 }
 
-/// Returns the capture in a reply.
+/// Returns the capture that a program's reply describes; fails if the reply describes none.
 fn capture_in(answer: CaptureResponse) -> Result<CaptureInfo, Failure> {
     match answer {
         CaptureResponse::Capture(info) => Ok(*info),
@@ -319,7 +319,7 @@ fn autostop(limits: &[Limit]) -> Autostop {
             Limit::Duration(duration) => autostop.duration = Some(duration),
             Limit::Bytes(bytes) => autostop.bytes = Some(bytes),
             Limit::Packets(packets) => autostop.packets = Some(packets),
-            // Not reached: clap rejects `--autostop files:N`.
+            // This does not occur, because clap rejects `--autostop files:N`.
             Limit::Files(_) => {}
         }
     }

@@ -39,7 +39,7 @@ struct Report {
     icrc_errors: u64,
 }
 
-/// The state of a connection at either end.
+/// A connection of ucmatose's protocol, with the resources of one end.
 pub(super) struct Match {
     pub(super) endpoint: Endpoint,
     pub(super) buffer: Buffer,

@@ -25,7 +25,7 @@ mod offer;
 /// If the other end does not respond for this time, the measurement fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The result; field names are JSON keys.
+/// The result of a measurement; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -59,7 +59,7 @@ struct Latencies(Histogram<u64>);
 
 impl Latencies {
     fn new() -> Self {
-        // The upper bound of 120 s exceeds the longest round trip. The buckets take about 200 KiB.
+        // The histogram's upper bound of 120 s exceeds the longest round trip. Its buckets take about 200 KiB.
         Self(Histogram::new_with_max(120_000_000_000, 3).expect("the bounds are valid"))
     }
 
@@ -67,7 +67,7 @@ impl Latencies {
         self.0.saturating_record(time.as_nanos() as u64);
     }
 
-    /// Returns the percentiles in microseconds, divided by `divisor`.
+    /// Returns the minimum, percentiles and maximum of the recorded times in microseconds, each divided by `divisor`.
     fn summary(&self, divisor: f64) -> Latency {
         let in_us = |nanoseconds: u64| nanoseconds as f64 / 1e3 / divisor;
         Latency {
@@ -79,7 +79,7 @@ impl Latencies {
     }
 }
 
-/// The client's state.
+/// A client that measures, with its connections to the server.
 struct Client {
     stage: Stage,
     buffer: Buffer,
@@ -176,7 +176,7 @@ impl Client {
         Ok(())
     }
 
-    /// Disconnects when the client ends, also after an error or a signal.
+    /// Makes the client disconnect from the server when it exits, also after an error or a signal.
     fn end_in_order(&mut self) -> Result<(), Failure> {
         let control = self.control.iter().map(|control| &control.endpoint);
         let endpoints = self.connected.iter().map(|(endpoint, _)| endpoint).chain(control);
@@ -263,7 +263,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, false), size)?;
     let start = WallClock::now();
     let depth = u64::from(args.tx_depth);
-    // Of this number of requests, one is signaled.
+    // One of this many requests is signaled, i.e. causes a completion.
     let every = (depth / 4).max(1);
     let mut posted = vec![0; client.connected.len()];
     let mut done = vec![0; client.connected.len()];

@@ -49,7 +49,7 @@ enum Step {
     End,
     /// One of the five numbers of the result.
     Report(usize),
-    /// The last message.
+    /// The exchange that ends the protocol.
     Close,
 }
 
@@ -132,7 +132,7 @@ impl PerftestArg {
         }
     }
 
-    /// Returns the steps after the measurement.
+    /// Returns the steps of the protocol that follow the measurement, in order.
     fn parting(self) -> Vec<Step> {
         match self {
             Self::WriteBw | Self::ReadBw => {

@@ -35,7 +35,7 @@ const LINE: usize = "0000:000000:000000:00000000000000000000000000000000".len() 
 /// If the other end sends no data over TCP for this time, the program fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The result; field names are JSON keys.
+/// The result of `rdma pingpong`; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -199,7 +199,7 @@ fn init(stage: &mut Stage, qp: QpId) -> Result<(), Failure> {
     stage.device.hca().modify_qp(clock::now(), qp, &attr).map_err(Failure::unusable)
 }
 
-/// Connects the queue pair.
+/// Connects the queue pair to the queue pair at the other end.
 fn connect(
     stage: &mut Stage,
     args: &PingpongArgs,

@@ -19,7 +19,7 @@ use crate::cli::rdma::PingArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// The size of a message in bytes.
+/// The size in bytes of an advertisement, and of a confirmation.
 const MESSAGE: usize = 16;
 
 /// Offsets within a client's or server's buffer, at which received messages, sent messages and data begin.
@@ -35,7 +35,7 @@ const RECEIVE: u64 = 1;
 const SENT: u64 = 2;
 const MOVED: u64 = 3;
 
-/// The result; field names are JSON keys.
+/// The result of `rdma ping`; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     peer: String,
@@ -79,11 +79,11 @@ pub(super) struct Pinged {
     pub(super) buffer: Buffer,
     step: Step,
     pub(super) pings: u64,
-    /// The size of the last ping that was read.
+    /// The size in bytes of the last ping of the client.
     length: usize,
 }
 
-/// The server's step in the protocol with one client.
+/// What the server does next for one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The server waits for the client to advertise the buffer to READ.
@@ -141,7 +141,7 @@ impl Pinged {
                     stage.post(qp, (MOVED, true), SendOp::Read { from: there }, data)?;
                     self.step = Step::Reads;
                 } else {
-                    // The text ends at the first zero.
+                    // The text of the ping ends at the first zero byte.
                     let length = self.text_length().min(offer.size as usize);
                     let data = self.buffer.data(DATA, length);
                     stage.post(qp, (MOVED, true), SendOp::Write { to: there, imm: None }, data)?;
@@ -179,7 +179,7 @@ impl Pinged {
         bytes.iter().position(|&byte| byte == 0).map_or(self.length, |end| end + 1)
     }
 
-    /// Confirms a READ or WRITE.
+    /// Tells the client by a SEND that a READ or WRITE of its buffer is complete.
     fn say(&self, stage: &mut Stage) -> Result<(), Failure> {
         let data = self.buffer.data(OUT, MESSAGE);
         stage.post(self.endpoint.qp, (SENT, false), SendOp::Send { imm: None }, data)

@@ -33,7 +33,7 @@ mod ours;
 /// The maximum total size of all clients' buffers, in bytes.
 const MOST_MEMORY: usize = 4 << 30;
 
-/// The protocol of a client, and its state.
+/// A client, by the protocol that it uses.
 enum Service {
     Ours(Ours),
     Ping(Pinged),
@@ -79,7 +79,8 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         is_wrong: false,
     };
     while args.clients.is_none_or(|most| server.gone < most) {
-        // The alarm is reset before the queues are read, so that no wake-up is lost.
+        // The alarm is reset before the queues are read. So an entry that arrives while they are read wakes the server
+        // again.
         alarm.silence();
         let moved = server.work(out)?;
         while let Some(request) = requests.take() {
@@ -146,7 +147,7 @@ impl Server<'_> {
         let Ok(request) = Device::request(event) else { return Ok(()) };
         if let Err(error) = self.accept(&request) {
             say!("{}: {}", request.peer, error.into_message());
-            // An error means that the other end has already disconnected.
+            // The rejection fails only if the client has already disconnected.
             self.stage.device.reject(&request, b"").ok();
         }
         Ok(())
@@ -295,7 +296,7 @@ impl Server<'_> {
         let ids: Vec<ConnectionId> = self.by_connection.keys().copied().collect();
         let sessions = self.perftest.iter().flat_map(Sessions::connections);
         for id in ids.into_iter().chain(sessions) {
-            // An error means that the other end has already disconnected.
+            // Disconnecting fails only if the client has already disconnected.
             self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
         }
         self.stage.device.flush();
@@ -304,7 +305,7 @@ impl Server<'_> {
     /// Disconnects a client that violated its protocol.
     fn drop(&mut self, id: ConnectionId) {
         self.is_wrong = true;
-        // An error means that the other end has already disconnected.
+        // Disconnecting fails only if the client has already disconnected.
         self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
         self.forget(id);
     }
@@ -361,7 +362,7 @@ impl Service {
 }
 
 impl ServeArgs {
-    /// Returns the ports to listen at.
+    /// Returns the service ports at which the server accepts connections.
     fn ports(&self) -> impl Iterator<Item = u16> {
         let rping = self.rping || self.rping_port != RPING_PORT;
         let ucmatose = self.ucmatose || self.ucmatose_port != UCMATOSE_PORT;

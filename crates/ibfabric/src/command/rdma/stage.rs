@@ -145,7 +145,7 @@ impl Stage {
 
     /// Deallocates the protection domain of a session whose objects have been destroyed.
     pub(super) fn end_session(&mut self, pd: PdId) {
-        // An error means that the object is already destroyed.
+        // Deallocating fails only if the protection domain is already deallocated.
         self.device.hca().dealloc_pd(pd).ok();
     }
 
@@ -161,7 +161,7 @@ impl Stage {
 
     /// Deregisters memory.
     pub(super) fn forget(&mut self, buffer: &Buffer) {
-        // An error means that the object is already destroyed.
+        // Deregistering fails only if the memory is already deregistered.
         self.device.hca().dereg_mr(buffer.mr).ok();
     }
 
@@ -194,7 +194,7 @@ impl Stage {
 
     /// Destroys a queue pair.
     pub(super) fn destroy(&mut self, qp: QpId) {
-        // The queue pair is in no multicast group, so an error means that it is already destroyed.
+        // The queue pair is in no multicast group, so destroying it fails only if it is already destroyed.
         self.device.hca().destroy_qp(qp).ok();
     }
 
@@ -221,7 +221,7 @@ impl Stage {
         self.device.hca().poll_cq(self.cq)
     }
 
-    /// Disconnects these connections on SIGINT, SIGTERM or exit, so that the other ends release their
+    /// Makes the program disconnect `connections` on SIGINT, SIGTERM or exit, so that the other ends release their
     /// resources.
     pub(super) fn end_in_order(&mut self, connections: Vec<ConnectionId>) -> Result<(), Failure> {
         let failed = |error| doing("waiting for signals", error);
@@ -243,7 +243,7 @@ impl Stage {
         self.device.progress().map_err(|error| doing("driving the HCA", error))
     }
 
-    /// Waits for an event.
+    /// Waits for a packet, a timer of the HCA or a signal, at most until `until`.
     pub(super) fn wait(&mut self, until: Instant) -> Result<(), Failure> {
         let alarm = self.interruption.as_ref().map(|it| &it.alarm);
         self.device.wait(until, alarm).map_err(|error| doing("driving the HCA", error))
@@ -300,7 +300,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         for id in self.interruption.iter().flat_map(|it| &it.connections) {
-            // An error means that the connection has already ended.
+            // Disconnecting fails only if the connection has already ended.
             self.device.cm().disconnect(clock::now(), *id, b"").ok();
         }
         self.device.flush();
@@ -323,7 +323,7 @@ impl Buffer {
     }
 }
 
-/// Returns a completion if it is successful.
+/// Returns the completion `wc` if it is successful, and an error if its work request failed.
 pub(super) fn checked(wc: Wc, peer: SocketAddr) -> Result<Wc, Failure> {
     if wc.status == WcStatus::Success {
         return Ok(wc);

@@ -10,7 +10,7 @@ use crate::command::summary::peak_rss_mb;
 use crate::failure::Failure;
 use crate::output::{Format, Output};
 
-/// The report; field names are JSON keys.
+/// The report that the SM prints each time the subnet comes up; field names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     engine: &'static str,
@@ -36,7 +36,7 @@ struct Report {
     peak_rss_mb: f64,
 }
 
-/// The duration of each step in milliseconds.
+/// How long the parts of a sweep took, in milliseconds.
 #[derive(Clone, Copy, Serialize)]
 struct Times {
     discover: f64,

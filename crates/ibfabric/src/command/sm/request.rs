@@ -46,7 +46,7 @@ pub(super) struct Request {
 /// The action that a command line specifies.
 pub(super) enum Asked {
     Manage(Box<Request>),
-    /// Prints a text.
+    /// Prints this text, the help or the version, and exits.
     Print(String),
     /// Writes a configuration file.
     Create(PathBuf, Box<Settings>),
@@ -242,7 +242,7 @@ impl Request {
             Meaning::Verbose => settings.log_flags = settings.log_flags << 1 | ERROR,
             Meaning::Everything => settings.log_flags = 0xff,
             Meaning::Debug => match value.to_str() {
-                // These values have no effect: the SM has one thread, and flushes each log line immediately.
+                // The values 1 and 2 have no effect: the SM has one thread, and flushes each log line immediately.
                 Some("1" | "2") => {}
                 Some("0") => return Err(wrong(format!("0: {}", reasons::OTHER_MANAGERS))),
                 Some("3") => return Err(wrong(format!("3: {}", reasons::MULTICAST))),
@@ -365,7 +365,7 @@ fn umad(text: &str) -> Result<SmPort, Failure> {
 }
 
 impl ServeArgs {
-    /// Applies the options to the settings.
+    /// Changes the settings of the SM as the command-line options specify.
     fn apply(&self, settings: &mut Settings) -> Result<(), Failure> {
         let engines = &self.routing.engines;
         if let Some(list) = &self.routing.engine {

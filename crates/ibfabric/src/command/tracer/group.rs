@@ -23,7 +23,7 @@ struct Group {
     members: Option<BTreeSet<Guid>>,
 }
 
-/// The result; field names are JSON keys.
+/// The result of tracing a multicast group; field names are JSON keys.
 #[derive(Serialize)]
 struct GroupReport {
     mgid: Option<String>,

@@ -32,7 +32,7 @@ impl Pairs {
     }
 }
 
-/// The remaining paths.
+/// An iterator over the paths to trace.
 pub(super) struct PairsIter<'a> {
     pairs: &'a Pairs,
     next: usize,
@@ -95,7 +95,7 @@ fn target(end: EndArg, own: &LinkPort) -> Target {
     }
 }
 
-/// Reads a file of pairs.
+/// Reads a file whose lines have the source and the destination of a path.
 fn read(path: &Path, own: &LinkPort) -> Result<Vec<Pair>, Failure> {
     let name = path.display();
     let bytes = input::bytes(path)?;

@@ -67,7 +67,7 @@ struct HopTally {
     not_proven: usize,
 }
 
-/// All results in one object; field names are JSON keys.
+/// The traces of all paths with their counts, as one JSON object; field names are JSON keys.
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
@@ -144,7 +144,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds the result of a path.
+    /// Counts the result of tracing a path. Prints it as the options specify, or keeps it for the JSON output.
     pub(super) fn take(
         &mut self,
         (from, to): Pair,

@@ -1,4 +1,4 @@
-//! The state of the walks at each switch, and the order of the switch's groups by load.
+//! What the walks know about each switch, and the order of the switch's groups by load.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use super::super::ranking::Ranks;
 use super::Router;
 use crate::subnet::Subnet;
 
-/// State of the walks at a switch.
+/// What the walks know about a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
     /// The position of the first group of the switch. Groups that lead down come first, then groups to siblings, then
@@ -37,19 +37,19 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// Returns the positions of the downward groups.
+    /// Returns the positions of the groups of links that lead down from this switch.
     pub(super) fn down(&self) -> Range<usize> {
         let start = self.first as usize;
         start..start + usize::from(self.down)
     }
 
-    /// Returns the positions of the groups to switches of the same rank.
+    /// Returns the positions of the groups of links that lead from this switch to switches of the same rank.
     pub(super) fn siblings(&self) -> Range<usize> {
         let start = self.down().end;
         start..start + usize::from(self.siblings)
     }
 
-    /// Returns the positions of the upward groups.
+    /// Returns the positions of the groups of links that lead up from this switch.
     pub(super) fn up(&self) -> Range<usize> {
         let start = self.siblings().end;
         start..start + usize::from(self.up)
@@ -60,7 +60,7 @@ impl Local {
         below.is_empty() && self.siblings == 0 && !self.is_root
     }
 
-    /// Selects the next downward group for the upward turns of a root.
+    /// At a root: selects the downward group with which its next series of upward turns starts.
     pub(super) fn advance_turn(&mut self) {
         self.turn = if self.turn + 1 < self.down { self.turn + 1 } else { 0 };
     }
@@ -79,12 +79,12 @@ pub(super) enum Below {
     Further,
 }
 
-/// The initial state of the walks.
+/// What the first walk knows about all switches and groups.
 pub(super) struct State {
     pub(super) locals: Vec<Local>,
     /// By group: the kind of node at its far end.
     pub(super) below: Vec<Below>,
-    /// Number of families.
+    /// Number of families of switches.
     pub(super) families: usize,
 }
 

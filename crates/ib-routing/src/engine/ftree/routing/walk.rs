@@ -20,7 +20,7 @@ pub(super) struct Climb {
     pub(super) main: bool,
     /// Number of upward turns that are still permitted.
     pub(super) turns: u8,
-    /// The hops from the current switch to the target.
+    /// Number of hops from the switch that the climb has reached to the target.
     pub(super) hops: u8,
 }
 
@@ -116,7 +116,8 @@ impl Router<'_> {
         self.locals[at].up_changed = true;
     }
 
-    /// Returns true if a switch has no route, or if its route is longer than over a switch with `hops` hops.
+    /// Returns true if the switch `far` has no route to the target, or a longer one than over a neighbour with `hops`
+    /// hops.
     fn needs_route(&self, far: usize, hops: u8) -> bool {
         // In a walk from a dummy, the leaf has a hop count but no port, so the walk may reach the leaf again.
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
@@ -147,7 +148,7 @@ impl Router<'_> {
         self.climb(usize::from(far), Climb { turns: how.turns - 1, hops: how.hops + 1, ..how })
     }
 
-    /// Descends to every switch below or beside a switch that needs a route.
+    /// Descends from a switch to all switches below it or beside it that need a route.
     ///
     /// Returns true if some channel adapter below a visited switch now has a route to the target.
     fn descend(&mut self, at: usize, hops: u8) -> bool {

@@ -125,7 +125,7 @@ impl Report {
                 end_ns: counts.times.map(|(_, end)| end),
             })
             .collect();
-        // The sum is `None` if the number is unknown for any of the files.
+        // If a file does not record a number, the sum of this number over all files is `None`.
         let sum =
             |what: fn(&FileReport) -> Option<u64>| files.iter().map(what).sum::<Option<u64>>();
         Self {

@@ -49,7 +49,7 @@ pub(super) fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
     Ok(found)
 }
 
-/// Returns the only selected program.
+/// Returns the only program that the options select; fails if they select none or several.
 pub(super) fn find_one(args: &ProgramArgs) -> Result<Program, Failure> {
     one(find(args)?, args)
 }

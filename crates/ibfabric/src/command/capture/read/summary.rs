@@ -37,7 +37,7 @@ impl Summary {
                 self.packets += 1;
                 self.wrong += u64::from(packet.icrc_ok == Some(false));
             }
-            // The map has at most one entry per UDP port.
+            // The size of the map is bounded: it has at most one entry per UDP port.
             Err(FrameError::Port(port)) => *self.others.entry(*port).or_default() += 1,
             Err(_) => {}
         }

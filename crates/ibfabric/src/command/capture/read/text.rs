@@ -47,7 +47,7 @@ fn add(line: &mut String, part: std::fmt::Arguments<'_>) {
     line.write_fmt(part).expect("a `String` accepts text");
 }
 
-/// Appends the description of a packet.
+/// Appends the description of a packet to a line of text.
 fn describe(found: &Dissection<'_>, line: &mut String) {
     let packet = &found.packet;
     let bth = packet.bth();

@@ -6,7 +6,7 @@ use ib_hca::RemoteAddress;
 
 use crate::failure::Failure;
 
-/// The kind of a measurement.
+/// How client and server exchange data during a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
     /// SENDs from client to server, without replies.
@@ -27,13 +27,13 @@ pub(in super::super) struct Offer {
     pub(in super::super) remote: RemoteAddress,
 }
 
-/// The private data of a reply.
+/// The private data of the reply to a connection request.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Answer {
     pub(in super::super) remote: RemoteAddress,
 }
 
-/// The first bytes of the private data.
+/// The first bytes of the private data of a connection request or reply of ibfabric.
 const MAGIC: [u8; 4] = *b"ibf1";
 
 impl Offer {

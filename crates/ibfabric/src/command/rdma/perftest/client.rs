@@ -22,11 +22,11 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Offsets within the buffer at which received and sent messages are stored.
+/// Offsets within the control connection's buffer at which received and sent messages are stored.
 const IN: usize = 0;
 const OUT: usize = 64;
 
-/// The control connection.
+/// The control connection to a server of perftest's protocol.
 pub(in super::super) struct Control {
     pub(in super::super) endpoint: Endpoint,
     buffer: Buffer,
@@ -110,7 +110,7 @@ impl Control {
         Ok(found)
     }
 
-    /// Reports the result to the server.
+    /// Takes the steps after the measurement, in which the client reports the result to the server.
     pub(in super::super) fn part(&self, stage: &mut Stage, rates: &Rates) -> Result<(), Failure> {
         for step in self.program.parting() {
             let message = match step {
@@ -134,7 +134,7 @@ impl Control {
                 let message = error.into_message();
                 Failure::Unusable(format!("{message}, after {name} of perftest was sent"))
             })?;
-            // Completions of the measured queue pairs are ignored.
+            // Completions of the measured queue pairs can arrive before the server's reply. They are ignored.
             if wc.opcode == WcOpcode::Recv && wc.qp_num == number {
                 break wc;
             }

@@ -24,7 +24,7 @@ const LONGEST: usize = 1 << 23;
 /// Number of receives that are posted to each queue pair, as by perftest.
 const RECEIVES: u32 = 512;
 
-/// Of this number of replies, one is signaled.
+/// One of this many replies is signaled, i.e. causes a completion.
 const SIGNALED: u64 = 64;
 
 /// Offsets within a control connection's buffer at which received and sent messages are stored.
@@ -40,7 +40,7 @@ pub(in super::super) struct Sessions {
     by_number: BTreeMap<Qpn, ConnectionId>,
 }
 
-/// The state of a client.
+/// A client of perftest, with the resources that the server holds for it.
 struct Session {
     /// The protection domain of the client's objects.
     pd: PdId,
@@ -48,7 +48,7 @@ struct Session {
     peer: SocketAddr,
     control: Endpoint,
     buffer: Buffer,
-    /// The remaining steps.
+    /// The next steps of the protocol that the server expects, in order.
     steps: VecDeque<Step>,
     queue_pairs: Vec<Endpoint>,
     /// The buffer that the client writes and reads, followed by the buffer to send from.
@@ -57,10 +57,10 @@ struct Session {
     size: usize,
     remote: RemoteAddress,
     rates: Rates,
-    /// Number of received messages, and the size of the last message.
+    /// Number of messages that the server has received, and the size of the last one in bytes.
     received: u64,
     length: u32,
-    /// Number of sent messages.
+    /// Number of messages that the server has sent.
     answered: u64,
 }
 
@@ -114,7 +114,7 @@ impl Sessions {
             _ => checked(*wc, session.peer).and_then(|wc| session.advance(stage, &wc, out)),
         };
         if advanced.is_err() {
-            // An error means that the other end has already disconnected.
+            // Disconnecting fails only if the client has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
         }
@@ -179,7 +179,7 @@ impl Sessions {
             }
         }
         let ended = |(id, error): (ConnectionId, Failure)| {
-            // An error means that the other end has already disconnected.
+            // Disconnecting fails only if the client has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
             error

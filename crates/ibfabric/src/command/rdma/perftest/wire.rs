@@ -64,11 +64,11 @@ impl Keys {
 pub(in super::super) struct Rates {
     pub(in super::super) size: u64,
     pub(in super::super) iters: u64,
-    /// Peak in MiB/s; 0 if not measured.
+    /// Peak bandwidth in MiB/s; 0 if not measured.
     pub(in super::super) peak: f64,
-    /// Average in MiB/s.
+    /// Average bandwidth in MiB/s.
     pub(in super::super) average: f64,
-    /// Millions of messages per second.
+    /// Message rate in millions of messages per second.
     pub(in super::super) messages: f64,
 }
 

@@ -10,12 +10,12 @@ use crate::failure::{Failure, say};
 /// Number of receives that are posted for each client.
 const RECEIVES: u32 = 1024;
 
-/// The state of a client.
+/// A client of `ibfabric`, with the resources that the server holds for it.
 pub(super) struct Ours {
     pub(super) endpoint: Endpoint,
     pub(super) buffer: Buffer,
     offer: Offer,
-    /// Number of replies.
+    /// Number of replies that the server has posted for this client.
     answered: u64,
 }
 
