@@ -17,7 +17,7 @@ mod slots;
 
 use slots::{NONE, Slot, Slots};
 
-/// Time in tenths of a second.
+/// An instant: tenths of a second since `Instant::ZERO`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(u32);
 
@@ -182,9 +182,9 @@ pub(crate) const MAX_ADDRESSES: u16 = 64;
 pub(crate) enum BindResult {
     /// The address was not cached.
     New,
-    /// The peer already was the owner.
+    /// The peer was the owner of the address before.
     Same,
-    /// This other peer is the owner, and the cache was not changed.
+    /// The address belongs to this other peer. The cache was not changed.
     Other(PeerKey),
     /// The peer has the maximum number of addresses, or the cache is full.
     TooMany,
@@ -464,7 +464,8 @@ impl AddressCache {
         victim.is_some_and(|number| self.unbind_number(number))
     }
 
-    /// Removes an address, and also its owner if the owner has no other address. Returns false if there was none.
+    /// Removes an address, and also its owner if the owner has no other address. Returns false if the address was not
+    /// cached.
     pub(crate) fn unbind(&mut self, address: &Address) -> bool {
         self.find(address).is_some_and(|number| self.unbind_number(number))
     }
@@ -565,7 +566,7 @@ impl AddressCache {
         before - self.len()
     }
 
-    /// Changes all peers.
+    /// Calls `change` for each peer.
     pub(crate) fn for_each(&mut self, mut change: impl FnMut(&mut Peer)) {
         for slot in &mut self.peers.slots {
             if let Slot::Taken(peer) = slot {

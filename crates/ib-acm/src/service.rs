@@ -389,7 +389,8 @@ impl Service {
         self.shared.events.pop_front()
     }
 
-    /// Exchanges state, input and actions with a port; returns true if there were any. `seen` is the previous value of
+    /// Passes the state and the input of a port to the service, and executes the service's actions at the port. Returns
+    /// true if the state had changed, or if there was input or an action. `seen` is the previous value of
     /// [`Port::changes`], or `None` at the first call.
     pub fn drive(
         &mut self,

@@ -34,9 +34,9 @@ pub struct CmConfig {
     /// Number of retransmissions of REQ, `SIDR_REQ` and the active side's DREQ, 0 to 15. The REQ contains this number,
     /// and the peer applies it to its REP.
     pub retries: u8,
-    /// Response timeout of both sides, an exponent, 0 to 31.
+    /// Response timeout of both sides: 4.096 µs × 2^exponent, with this exponent from 0 to 31.
     pub response_timeout: u8,
-    /// Packet life time, an exponent, 0 to 31.
+    /// Packet life time: 4.096 µs × 2^exponent, with this exponent from 0 to 31.
     pub packet_life_time: u8,
     /// Service timeout in an MRA, an exponent, 0 to 31. The CM sends an MRA if the peer repeats a message before the
     /// consumer has responded. If the response after the MRA is lost, the peer waits for this time before it repeats
@@ -116,7 +116,7 @@ impl CmConfig {
     }
 }
 
-/// Minimum retransmission timeout, an exponent: 16.8 ms.
+/// Minimum retransmission timeout as an exponent: 4.096 µs × 2^12 = 16.8 ms.
 const SHORTEST_TIMEOUT: u8 = 12;
 
 /// Returns 4.096 µs × 2^exponent; exponents above 31 count as 31, which is 2 h 26 min.

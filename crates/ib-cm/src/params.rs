@@ -26,7 +26,7 @@ pub struct ConnectParams {
     pub transport: TransportService,
     /// The MTU of the packets: 256 to 4096.
     pub path_mtu: MtuCode,
-    /// The rate of the path; 0 on Ethernet.
+    /// The code of the path's rate; 0 on Ethernet.
     pub rate: RateCode,
     /// The P_Key.
     pub p_key: PKey,
@@ -34,7 +34,7 @@ pub struct ConnectParams {
     pub responder_resources: u8,
     /// Initiator depth: maximum number of READs and atomics that this side may have outstanding.
     pub initiator_depth: u8,
-    /// Retry count, 0 to 7.
+    /// Transport retry count that the peer has to use, 0 to 7.
     pub retry_count: u8,
     /// RNR retry count that the peer has to use: 0 to 6, or 7 for no limit.
     pub rnr_retry_count: u8,

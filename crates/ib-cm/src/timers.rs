@@ -13,7 +13,7 @@ pub(crate) enum Timer {
     TimeWait,
 }
 
-/// Owner of a timer.
+/// The connection or SIDR request to which a timer belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Connection(ConnectionId),

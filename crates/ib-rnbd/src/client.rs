@@ -34,8 +34,8 @@ pub struct DeviceId(u32);
 /// An event of the RNBD client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A device was opened: its ID, its geometry, and the earlier writes that it has kept ([`Kept::All`] at the first
-    /// opening).
+    /// A device was opened: its ID, its geometry, and which of the client's earlier writes it still has ([`Kept::All`]
+    /// at the first opening).
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
@@ -50,7 +50,7 @@ pub enum ClientEvent {
     Done(u64, Errno),
 }
 
-/// The earlier writes that a reopened device has kept.
+/// Tells which of the client's earlier writes a reopened device still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The device has kept all writes.
@@ -65,7 +65,7 @@ pub enum Kept {
 enum State {
     /// The device has to be opened, as soon as the session is connected.
     Wanted,
-    /// The open message was sent. The value is the number of paths that had been connected until then.
+    /// The open message was sent. The value is that of `Client::paths` at this time.
     Opening(u32),
     /// The device is open. The value is the number that the server has assigned to the device.
     Open(u32),
@@ -81,9 +81,9 @@ struct Device {
     mode: AccessMode,
     state: State,
     geometry: Option<Geometry>,
-    /// The history of the device's data, from the server's last open response.
+    /// The report about the device's data in the server's last open response.
     history: Option<DataHistory>,
-    /// Number of consecutive refusals since the device was open.
+    /// Number of consecutive times that the server has refused to open the device.
     refusals: u32,
 }
 
@@ -111,10 +111,10 @@ pub struct Client {
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: VersionState,
-    /// Number of paths that were connected so far.
+    /// Number of times that a path was connected.
     paths: u32,
-    /// Value of `paths` when the version was sent. If `paths` has changed since, the version is sent again. The server
-    /// may have lost all other paths, so that the new path has started a new session.
+    /// Value of `paths` when the version was sent. If `paths` has changed since, the version is sent again. If the
+    /// server had lost all earlier paths, the new path has started a new session.
     greeted: u32,
     /// Number of times that the server's device numbers became invalid.
     forgotten: u32,

@@ -372,8 +372,8 @@ impl Remote {
                 self.rtrs.recall();
                 self.leaving.clear();
             }
-            // A Linux server numbers the devices of each session from zero, so a new device may get an old number. No
-            // device is opened until all recalled messages have ended.
+            // A Linux server numbers the devices of each session from zero, so a new device may get the number of
+            // another device. No device is opened until all messages with old device numbers have ended.
             let waits = matches!(out.tag, Tag::Open(_))
                 && !self.rnbd.has_numbers()
                 && self.rtrs.has_recalled();

@@ -56,7 +56,7 @@ pub struct ServerCommand {
 struct OpenDevice {
     export: ExportId,
     mode: AccessMode,
-    /// The unique number of this opening.
+    /// Number of this opening of the device. No other opening at the server has the same number.
     number: u64,
 }
 

@@ -65,7 +65,7 @@ struct Count {
 
 type Reading = BTreeMap<u8, Count>;
 
-/// Step of a census.
+/// Phase of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The counters of one port are read, to find out whether the switch responds.
@@ -87,7 +87,7 @@ struct Census {
     behind: Option<BTreeMap<u8, (u16, u8)>>,
     /// Number of outstanding requests.
     left: usize,
-    /// Number of tries.
+    /// Number of completed tries, each with two bursts.
     tries: u32,
     /// Number of packets in the first burst.
     burst: u64,

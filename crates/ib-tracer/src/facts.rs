@@ -319,7 +319,7 @@ impl PendingFact {
         Vec::new()
     }
 
-    /// Returns the parts that have to be requested from the node at the far end of a link.
+    /// Returns the parts of a fact that have to be requested about the node at the far end of a link.
     fn parts_of(
         &mut self,
         info: &NodeInfo,
@@ -568,7 +568,7 @@ pub(crate) fn status_text(status: MadStatus) -> String {
     }
 }
 
-/// Returns the attribute of a response. The requester has matched it with the request.
+/// Returns the attribute of a response. The requester has checked that it is the requested attribute.
 fn attribute<A: Attribute>(mad: &Mad) -> A {
     mad.attribute().expect("the requester checked the attribute of the response")
 }

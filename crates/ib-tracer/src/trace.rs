@@ -256,11 +256,11 @@ pub enum TraceError {
     NoStart {
         /// The LID of the start.
         lid: u16,
-        /// The end of the path to the start, for messages.
+        /// Why the path from the local port to the start does not arrive, for messages.
         why: String,
-        /// The hops of the path to the start.
+        /// The hops of the path from the local port to the start.
         hops: Vec<Hop>,
-        /// The end of the path to the start.
+        /// The end of the path from the local port to the start.
         stop: Box<Stop>,
     },
     /// The number is not a multicast LID.

@@ -35,8 +35,8 @@ pub struct TracerConfig {
     pub via: FactSource,
     /// True if the client sends requests to agents.
     pub agents: bool,
-    /// True if the port for the destination's LID has to be proven by the counters of each switch on the path.
-    /// This proof takes some hundred requests per hop, so it is meant for single paths.
+    /// True if the counters of each switch on the path have to prove out of which port it sends packets to the
+    /// destination's LID. This proof takes some hundred requests per hop, so it is meant for single paths.
     pub exact: bool,
     /// Timeout and number of retries of requests.
     pub timing: Timing,
@@ -127,7 +127,7 @@ pub struct Tracer {
     counted: BTreeMap<(NodeNumber, u8), CombinedRoute>,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
-    /// Traces whose step has completed.
+    /// Traces that can continue, because they wait for no fact and no probe.
     ready: VecDeque<TraceId>,
     /// Traces that wait for a fact, and traces that wait for the probes of a LID.
     facts_wanted: BTreeMap<(Source, Fact), Vec<TraceId>>,
@@ -168,7 +168,7 @@ struct Job {
 #[derive(Debug)]
 struct TreeJob {
     mlid: u16,
-    /// Number of outstanding steps.
+    /// Number of facts and probes for which the trace still waits.
     awaits: usize,
 }
 
@@ -187,7 +187,7 @@ enum Step {
     Claim(Fact),
     /// Probe a LID. The path leads from the local port to the LID.
     Probe(u16, Box<Path>),
-    /// Wait for the outstanding probes of a LID.
+    /// Wait until the outstanding probes of a LID have completed.
     Waits(u16),
     CombinedRoute(CombinedRoute),
     Trial(CombinedRoute),
@@ -357,7 +357,7 @@ impl Tracer {
         &self.model
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the client.
     #[must_use]
     pub fn counters(&self) -> TracerCounters {
         TracerCounters {

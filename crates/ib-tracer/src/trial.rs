@@ -27,7 +27,8 @@ const MAX_PROBES: u32 = 768;
 pub(crate) enum Sample {
     /// A combined-route probe.
     CombinedRoute,
-    /// A control with this number. It takes the path of the request or, if `is_answer` is true, that of the response.
+    /// The control probe with this number. It takes the path of the combined-route probe or, if `is_answer` is true,
+    /// the path of the response to this probe.
     Control { number: u32, is_answer: bool },
 }
 
@@ -46,13 +47,14 @@ pub(crate) enum Outcome {
 
 #[derive(Debug)]
 struct Trial {
-    /// Directed routes of controls: along the path of the request and, if it differs, along the path of the response.
+    /// Directed routes of the control probes: along the path of the combined-route probe and, if it differs, along the
+    /// path of its response.
     routes: [Option<Vec<u8>>; 2],
     expected: Guid,
     sent: u32,
     left: u32,
     answered: bool,
-    /// For each control: the number of routes on which the control was answered.
+    /// By number of a control probe: the number of routes on which it was answered.
     controls: BTreeMap<u32, u8>,
     outcome: Outcome,
 }
@@ -80,14 +82,14 @@ impl Trials {
         silent.map(|(&combined_route, _)| combined_route)
     }
 
-    /// Returns the numbers of probes sent, controls sent, and controls answered.
+    /// Returns the numbers of combined-route probes sent, control probes sent, and control probes answered.
     pub(crate) fn counts(&self, combined_route: CombinedRoute) -> Option<(u32, u32, u32)> {
         let trial = self.all.get(&combined_route)?;
         let controls = if trial.routes[0].is_some() { trial.sent } else { 0 };
         Some((trial.sent, controls, trial.successes()))
     }
 
-    /// Starts a trial, and returns its first requests. If no control is possible, returns no requests.
+    /// Starts a trial, and returns its first requests. If no control probe is possible, returns no requests.
     pub(crate) fn start(
         &mut self,
         combined_route: CombinedRoute,
@@ -180,7 +182,7 @@ impl Trials {
 }
 
 impl Trial {
-    /// Returns the number of controls that were answered on both routes, or on the only route.
+    /// Returns the number of control probes that were answered on both routes, or on the only route.
     fn successes(&self) -> u32 {
         let wanted = self.routes.iter().flatten().count() as u8;
         self.controls.values().filter(|&&count| count == wanted).count() as u32

@@ -169,7 +169,7 @@ pub enum AddressPreload {
     AcmHosts,
 }
 
-/// Provider of a subnet.
+/// Assigns a provider to a subnet. In ibacm, a provider is a library that implements a resolution protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
     /// Name of the provider. Providers other than [`PROVIDER`] cannot be loaded.
@@ -204,7 +204,7 @@ pub enum OptionsError {
         key: &'static str,
         /// The value, truncated to 80 characters.
         found: String,
-        /// Description of valid values.
+        /// Description of the values that the key accepts.
         expected: String,
     },
     /// The file has more groups than a message can list.

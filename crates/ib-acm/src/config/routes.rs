@@ -52,7 +52,7 @@ pub struct Route {
     pub rate: RateCode,
 }
 
-/// A line of a block.
+/// A line of a block in a file of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
     /// A route.

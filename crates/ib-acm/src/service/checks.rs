@@ -15,7 +15,7 @@ use crate::cache::Peer;
 pub(super) enum Claim {
     /// The peer has moved to the LID of this sender, and has these addresses.
     Moved(Sender, Vec<Address>),
-    /// This sender, not the peer, is the owner of the address.
+    /// The address belongs to this sender, not to the peer.
     Owner(Sender, Address),
     /// The peer no longer has this address.
     Released(Address),
@@ -38,7 +38,7 @@ pub(super) struct PeerCheck {
 /// Maximum number of outstanding checks.
 const MAX_CHECKS: usize = 1024;
 
-/// State of a check after an attempt.
+/// Result of an attempt to check a peer.
 #[derive(Debug)]
 pub(super) enum CheckAttempt {
     /// A request was sent.

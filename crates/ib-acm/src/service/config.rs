@@ -41,7 +41,7 @@ pub struct ServiceConfig {
     /// Mean response timeout of a request to a peer or the SA, over all its attempts. Each attempt waits twice as long
     /// as the preceding one.
     pub timeout: Duration,
-    /// Number of retries after the first attempt.
+    /// Number of retries of a request to a peer or the SA, after the first attempt.
     pub retries: u32,
     /// Maximum number of outstanding SA requests per port.
     pub sa_depth: usize,
@@ -57,8 +57,8 @@ pub struct ServiceConfig {
     pub resolve_depth: usize,
     /// Parameters of the base group. Every endpoint joins it, and it carries the address resolution messages.
     pub base_group: GroupSpec,
-    /// Further groups in ascending order of preference. The group of the port's own rate and MTU is appended unless it
-    /// is listed.
+    /// Groups that an endpoint joins in addition to the base group, in ascending order of preference. The service
+    /// appends the group of the port's own rate and MTU unless it is listed.
     pub groups: Vec<GroupSpec>,
     /// Interval at which a peer in use is verified by a unicast request. If `None`, the peer is verified only before
     /// its address expires.

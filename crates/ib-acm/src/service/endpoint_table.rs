@@ -81,7 +81,7 @@ impl EndpointTable {
 
     /// Adds a port or updates its state.
     ///
-    /// Invalidates the data that depends on the old state, and joins groups again if necessary.
+    /// Invalidates the data that depends on the previous state of the port, and joins groups again if necessary.
     pub(super) fn set_port(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! Further addresses of an endpoint in a message, an extension of the ACM protocol.
+//! The sender's addresses in a message, other than the sender's main address. They are an extension of the ACM
+//! protocol.
 //!
 //! The space after the groups of a message lists as many further addresses of the sender as fit. Byte 23 is the number
 //! of these addresses; in ibacm the byte is reserved. Each address consists of a type, a length and the address bytes.

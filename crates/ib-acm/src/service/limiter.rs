@@ -24,11 +24,11 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct RequestLimiter {
     ports: HashMap<u16, PortRate>,
-    /// If the table has this number of ports, idle ports are removed.
+    /// Number of ports in the table from which idle ports are removed.
     prune_at: usize,
 }
 
-/// If the table has fewer ports, no port is removed.
+/// Number of ports in the table below which no idle port is removed.
 const FEW: usize = 64;
 
 /// State of the rate limits of a port.
@@ -39,7 +39,7 @@ struct PortRate {
     /// Number of new GIDs since the time `since`.
     gids: u8,
     since: Timestamp,
-    /// GUID of the last new GID.
+    /// GUID in the GID that was counted last as a new GID.
     last: u64,
     filled: Instant,
     /// Time of the last report that the limit was exceeded.
@@ -169,7 +169,7 @@ mod tests {
         assert!((16..32).all(|number| admit(now + GIDS_INTERVAL, number)));
         assert!(!admit(now + GIDS_INTERVAL, 0));
         assert!(limiter.admit_gid(now, 8, Gid(0)));
-        // Memory per port.
+        // The state takes 32 bytes for each port.
         assert_eq!(size_of::<PortRate>(), 32);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct PathQuery {
     is_contradicted: bool,
     /// Number of consecutive temporary failures of the query.
     pub(super) failures: u32,
-    /// Time of the next attempt.
+    /// Time of the next attempt to query the path, if an attempt is scheduled.
     retry: Option<Instant>,
 }
 

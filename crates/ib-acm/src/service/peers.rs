@@ -101,7 +101,7 @@ impl Peers {
         if group != NO_GROUP || peer.group == NO_GROUP {
             peer.group = group;
         }
-        // Another peer that had this LID before may have moved, so it is checked, unless both peers may be GIDs of the
+        // Another peer had this LID before. It may have moved, so it is checked, unless both GIDs may belong to the
         // same port.
         let mut others = Vec::new();
         let former = self.table.set_lid(lid, gid).filter(|&former| former != gid);
@@ -267,7 +267,7 @@ impl Peers {
     ) -> CheckResult {
         let gid = check.gid;
         let cache = &mut self.table.cache;
-        // Ignores the peer if it has moved to another LID meanwhile.
+        // Ignores the peer if its LID has changed since the check was started.
         let key = cache
             .by_gid(gid)
             .filter(|&key| cache.peer(key).is_some_and(|peer| peer.lid == check.lid));

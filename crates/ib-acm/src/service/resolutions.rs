@@ -44,7 +44,7 @@ pub(super) struct Resolution {
 /// Step that the caller has to take after it has requested a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextStep {
-    /// No step is needed, because the resolution is in progress.
+    /// The caller does nothing, because the resolution is in progress.
     None,
     /// Start queued resolutions.
     Dispatch,

@@ -23,7 +23,7 @@ use crate::config::options::RouteProtocol;
 /// Progress of the comparison of service levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Comparison {
-    /// The comparison is not configured, so all routes are derived from groups.
+    /// Service levels are not compared, so routes are derived from groups without a comparison.
     #[default]
     Disabled,
     /// The paths are being queried.
@@ -41,11 +41,11 @@ pub(super) enum RouteSource {
     Group,
     /// Queried from the SA.
     Sa,
-    /// The source is not known until service levels are compared.
+    /// The source of the route is not known until service levels are compared.
     Pending,
 }
 
-/// Tells whether service levels that were received before remain valid.
+/// Tells whether service levels that the SA has returned before remain in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownLevels {
     /// The service levels are used until others are received.
@@ -54,7 +54,7 @@ pub(super) enum KnownLevels {
     Discard,
 }
 
-/// Entry for a port to which several paths with different service levels lead.
+/// Value of `by_port` for a destination port whose paths have different service levels.
 const SEVERAL: u8 = u8::MAX;
 
 /// Minimum and maximum delay of the query of all paths. While known service levels remain in use, the delay grows with
@@ -93,11 +93,11 @@ struct ServiceLevels {
     failures: u32,
     /// Number of consecutive comparisons in which service levels differed from the service levels of groups.
     mismatches: u32,
-    /// Number of responses to single path queries whose service level differed from the known one.
+    /// Number of responses to queries of a single path whose service level differed from the stored one.
     surprises: u32,
     /// Time of the next query of all paths.
     next_query: Option<Instant>,
-    /// Last reported number of paths with a different service level, and number of all paths.
+    /// Last reported numbers: paths whose service level differs from the service level of a group, and all paths.
     reported: Option<(usize, usize)>,
 }
 
@@ -191,8 +191,8 @@ impl RoutePolicy {
             let (comparison, reported) = (Comparison::Pending, self.levels.reported);
             self.levels = ServiceLevels { comparison, reported, ..ServiceLevels::default() };
         }
-        // If resolutions wait for the comparison, the delay is short. Otherwise it is longer, so that not all services
-        // query the SA at the same time.
+        // If no service levels are known, resolutions wait for this query, so its delay is short. Otherwise the delay
+        // is longer, so that not all services query the SA at the same time.
         let paths = if is_known { self.levels.paths } else { 0 };
         let delay = QUERY_DELAY + QUERY_DELAY_PER_PATH * paths.min(100_000) as u32;
         let at = cx.now + cx.jitter(delay.min(QUERY_DELAY_MAX));

@@ -75,7 +75,7 @@ const PROVIDER: &str = "ibacmp";
 const NAME_LENGTH: usize = 64;
 
 impl EndpointTable {
-    /// Returns the sums of all counters.
+    /// Returns the sum of each counter over all endpoints, including removed ones.
     pub(super) fn counters(&self) -> PerfCounters {
         let endpoints = self.endpoints.values();
         endpoints.fold(self.other_counters, |sum, it| sum_of(&sum, &it.identity.counters))
@@ -152,7 +152,8 @@ impl EndpointTable {
             }
             (data, _) => {
                 let entry = data.try_into().map_err(|_| ClientStatus::EINVAL)?;
-                // The length is in network order, but the address has the byte order of a RESOLVE request.
+                // The header's length is in network order, but the entry with the address has native byte order, as in
+                // a RESOLVE request.
                 let native = Entry::parse(entry, ByteOrder::NATIVE);
                 let entry = match native.kind.name() {
                     Some(_) => native,

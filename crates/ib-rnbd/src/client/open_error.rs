@@ -35,9 +35,9 @@ pub enum OpenError {
         name: String,
         /// The kind of size that has changed.
         size: Size,
-        /// The present size in bytes.
+        /// The size in bytes that the server reports now.
         found: u64,
-        /// The earlier size in bytes.
+        /// The size in bytes when the device was open before.
         expected: u64,
     },
     /// The reopened device has other data.
@@ -56,9 +56,9 @@ pub enum OpenError {
 /// A size of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// The size of the whole device.
+    /// The size of the whole device, in bytes.
     Device,
-    /// The size of a logical block.
+    /// The size of a logical block, in bytes.
     Block,
 }
 

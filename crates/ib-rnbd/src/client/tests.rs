@@ -119,7 +119,7 @@ fn version_is_sent_in_unnoticed_sessions_before_opening() {
         let write = Command { operation: Operation::Write, ..read(0) };
         client.submit(disk, 1, write);
         assert_eq!(carry(&mut client, &mut server, session), [write]);
-        // No other client has written in the meantime.
+        // No other client writes before this client opens the device again.
         server.end(session);
         client.connected();
         carry(&mut client, &mut server, session + 1);

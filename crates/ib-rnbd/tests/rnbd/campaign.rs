@@ -155,7 +155,7 @@ impl Run {
         Ok(())
     }
 
-    /// Flushes all devices, and checks their data.
+    /// Repairs all links, flushes all devices, and compares their data with the model.
     fn finish(mut self) -> Result<Totals, Violation> {
         self.repair(true);
         for guest in &mut self.lab.guests {
@@ -240,7 +240,7 @@ impl Run {
         self.asked += 1;
     }
 
-    /// Checks the completed commands.
+    /// Compares the results of completed commands with the model.
     fn take(&mut self) -> Result<(), Violation> {
         for guest in 0..self.lab.guests.len() {
             for (number, errno, data) in std::mem::take(&mut self.lab.guests[guest].done) {

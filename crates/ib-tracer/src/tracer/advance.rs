@@ -12,7 +12,7 @@ use crate::tree::{Branch, BranchEnd, Tree};
 use crate::trial;
 
 impl Tracer {
-    /// Advances the traces whose step has completed.
+    /// Continues the traces that wait for no fact and no probe.
     pub(super) fn advance(&mut self, now: Instant) {
         loop {
             self.advance_ready(now);

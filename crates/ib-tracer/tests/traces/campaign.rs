@@ -276,11 +276,11 @@ fn trial(seed: u64, tally: &mut Tally) {
 /// The path according to the tables.
 #[derive(Default)]
 struct Truth {
-    /// The egress ports.
+    /// The egress ports of the path.
     ports: BTreeSet<(Guid, u8)>,
     nodes: BTreeSet<Guid>,
     visited: BTreeSet<NodeId>,
-    /// The last node.
+    /// The node at which the path ends.
     end: Option<NodeId>,
     arrives: bool,
 }

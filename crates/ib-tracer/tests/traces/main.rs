@@ -264,7 +264,8 @@ fn wrong_and_malformed_responses_are_reported() {
     });
     let trace = lab.trace_to(to).expect("a path");
     assert!(matches!(trace.first_bad(), Some((_, Verdict::Inconsistent { .. }))), "{trace:?}");
-    // The agent returns the bare code 7, which reports an unexpected port as well. The SMA reports the expected port.
+    // The agent returns status 7 without the shift to the position of the field code. It reports an unexpected port as
+    // well. The SMA reports the expected port.
     lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.set_status(MadStatus(7));
@@ -275,7 +276,7 @@ fn wrong_and_malformed_responses_are_reported() {
     let trace = lab.trace_to(to).expect("a path");
     let bad = trace.first_bad().map(|(_, verdict)| verdict);
     assert!(matches!(bad, Some(Verdict::Inconsistent { .. })), "{trace:?}");
-    // The tracer must not take the lowest bit of the bare code 7 for the Busy bit and retry.
+    // The lowest bit of status 7 is not meant as the Busy bit, so the tracer must not retry the request.
     assert_eq!(lab.counters.traffic.retries, 0, "{:?}", lab.counters);
     // The agent does not know the arrival port.
     lab.corrupt(|datagram| {

@@ -57,7 +57,8 @@ struct Tally {
     not_seen: usize,
     mads: u64,
     time: Duration,
-    /// Violations of the rules. The test fails if there are any.
+    /// Paths over a fault that are reported as good. `false_reports` has the reports of healthy ports or nodes. The
+    /// test fails if there are any.
     false_good: Vec<String>,
     false_reports: Vec<String>,
 }

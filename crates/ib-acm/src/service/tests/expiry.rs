@@ -28,7 +28,7 @@ fn used_port_without_a_service_stays_cached() {
         let before = net.counters(0).sa_queries;
         net.run_for(180 * SECOND);
         assert!(net.cached_path(0, &to).is_some(), "{to}");
-        // Unused entries expire.
+        // A cached entry expires if no client requests it.
         assert!(net.counters(0).sa_queries <= before + 2);
         net.run_for(1000 * SECOND);
         assert_eq!(net.cached_path(0, &to), None);

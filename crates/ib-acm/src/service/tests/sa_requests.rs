@@ -345,7 +345,8 @@ fn background_resolutions_do_not_delay_client_requests() {
     assert_eq!(net.resolver().resolutions.counts().1, 2, "half of the limit for client requests");
     net.find(0, &name(1)).expect("the address is resolved");
     assert_eq!(net.now, now, "the response is immediate");
-    // If a client requests one of these addresses, its resolution does not wait for the others.
+    // If a client requests an address whose background resolution is queued, the resolution does not wait for the
+    // others.
     let mut bytes = Vec::new();
     let late = Address::name("gone99").expect("a name");
     Resolve::request([0; 8], vec![entry_of(&late)]).put(ByteOrder::NATIVE, &mut bytes);

@@ -51,12 +51,12 @@ fn sidr_request_is_answered_once() {
         (SERVICE, PKey::DEFAULT, route(2, 1))
     );
     assert_eq!((&incoming.private_data[..4], incoming.private_data.len()), (&b"who\0"[..], 216));
-    // If a request is repeated before the consumer has responded, the CM sends no response.
+    // If the peer repeats its SIDR_REQ before the consumer has responded, the CM sends no response.
     pair.there.handle(NOW, &route(2, 1), &req);
     assert_eq!((sent(&mut pair.there).len(), events(&mut pair.there).len()), (0, 0));
     pair.there.sidr_reply(NOW, incoming.id, &sidr_response()).unwrap();
     let first = sent(&mut pair.there);
-    // If a request is repeated after the response, the CM sends the same response again.
+    // If the peer repeats its SIDR_REQ after the response, the CM sends the same response again.
     pair.there.handle(NOW, &route(2, 1), &req);
     assert_eq!(sent(&mut pair.there), first);
     assert_eq!(first[0].transaction_id(), req.transaction_id());

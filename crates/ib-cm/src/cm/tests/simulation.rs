@@ -203,7 +203,8 @@ impl Simulation {
         }
         let later = self.now + Duration::from_secs(60);
         self.run(later);
-        // If all DREQs were lost, the consumer of the other side closes its connection itself.
+        // If all DREQs of one side were lost, the other side is still connected. Its consumer closes the connection
+        // itself.
         for side in 0..2 {
             for id in std::mem::take(&mut self.live[side]) {
                 self.sides[side].close(self.now, id).unwrap();
