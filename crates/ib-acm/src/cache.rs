@@ -80,12 +80,12 @@ impl SaRoute {
         self.is_preloaded
     }
 
-    /// Returns the destination LID.
+    /// Returns the destination LID of the route.
     pub(crate) const fn dlid(self) -> u16 {
         self.dlid
     }
 
-    /// Returns the service level.
+    /// Returns the service level of the route.
     pub(crate) const fn sl(self) -> u8 {
         self.sl
     }
@@ -124,7 +124,7 @@ pub(crate) struct Peer {
     pub(crate) lid: u16,
     /// Index of the most preferred multicast group that the peer and the endpoint have joined; [`NO_GROUP`] if none.
     pub(crate) group: u8,
-    /// Number of addresses.
+    /// Number of addresses that the peer owns.
     addresses: u16,
     /// QP of the peer's ACM service; 0 if unknown.
     pub(crate) qpn: u32,
@@ -138,7 +138,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Stores the route that the SA returned.
+    /// Stores the route to the peer that the SA returned.
     pub(crate) fn set_route(&mut self, path: &PathRecord, now: Instant) {
         self.route = Some(SaRoute::of(path, now));
         self.confirm_by_sa(now);
@@ -152,7 +152,7 @@ impl Peer {
         }
     }
 
-    /// Stores a preloaded route.
+    /// Stores a preloaded route to the peer.
     pub(crate) fn set_preloaded_route(&mut self, path: &PathRecord, now: Instant) {
         self.set_route(path, now);
         self.route = self.route.map(|route| SaRoute { is_preloaded: true, ..route });
@@ -229,12 +229,12 @@ impl AddressCache {
         }
     }
 
-    /// Returns the number of addresses.
+    /// Returns the number of cached addresses.
     pub(crate) const fn len(&self) -> usize {
         self.addresses.count
     }
 
-    /// Returns the number of peers.
+    /// Returns the number of cached peers.
     pub(crate) const fn peers(&self) -> usize {
         self.peers.count
     }
@@ -305,12 +305,12 @@ impl AddressCache {
         (!cached.is_preloaded).then_some(cached.seen)
     }
 
-    /// Returns a peer.
+    /// Returns the peer with this key.
     pub(crate) fn peer(&self, key: PeerKey) -> Option<&Peer> {
         self.peers.get(key.0)
     }
 
-    /// Returns a peer, whose fields other than the GID may be changed.
+    /// Returns the peer with this key. The caller may change its fields other than the GID.
     pub(crate) fn peer_mut(&mut self, key: PeerKey) -> Option<&mut Peer> {
         self.peers.get_mut(key.0)
     }

@@ -110,7 +110,7 @@ impl Service {
         self.source_of = source_of;
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration of the service.
     #[must_use]
     pub const fn config(&self) -> &ServiceConfig {
         &self.shared.config
@@ -179,7 +179,7 @@ impl Service {
     /// add preloaded routes again with [`Service::preload_paths`].
     pub fn configure(&mut self, now: Instant, config: ServiceConfig) {
         let before = std::mem::replace(&mut self.shared.config, config);
-        // The sweep interval may have changed.
+        // The interval of cache sweeps may have changed.
         self.next_sweep = Some(now + self.shared.config.timeout);
         self.table.reconfigure(now, &mut self.shared, &before);
     }

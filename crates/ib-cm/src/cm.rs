@@ -167,7 +167,7 @@ impl Cm {
         Some(datagram)
     }
 
-    /// Returns the next event.
+    /// Returns the next event for the consumer.
     pub fn poll_event(&mut self) -> Option<CmEvent> {
         self.events.pop_front()
     }
@@ -196,7 +196,7 @@ impl Cm {
         self.sidr.len()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the CM.
     #[must_use]
     pub const fn counters(&self) -> CmCounters {
         self.counters

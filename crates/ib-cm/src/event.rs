@@ -166,7 +166,7 @@ pub struct SidrResolved {
     pub id: SidrId,
     /// The status. Other fields are valid only if it is [`SidrStatus::VALID`].
     pub status: SidrStatus,
-    /// The queue pair.
+    /// The queue pair of the service.
     pub qpn: Qpn,
     /// The Q_Key of the queue pair.
     pub q_key: QKey,

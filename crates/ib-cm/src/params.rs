@@ -22,7 +22,7 @@ pub struct ConnectParams {
     pub qpn: Qpn,
     /// First PSN that the peer has to use.
     pub starting_psn: Psn,
-    /// RC or UC.
+    /// The transport service: RC or UC.
     pub transport: TransportService,
     /// The MTU of the packets: 256 to 4096.
     pub path_mtu: MtuCode,

@@ -20,7 +20,7 @@ pub(crate) struct SentRequest {
     pub(crate) retries_left: u8,
 }
 
-/// A request of a peer.
+/// A SIDR request that a peer has sent.
 #[derive(Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) peer: PeerRequest,

@@ -69,7 +69,7 @@ enum State {
     Opening(u32),
     /// The device is open. The value is the number that the server has assigned to the device.
     Open(u32),
-    /// The server has refused the device.
+    /// The server has refused to open the device.
     Refused(Errno),
     /// The device was open before, and the server refuses it temporarily.
     Delayed,
@@ -511,7 +511,7 @@ impl Client {
             Some(before) => match compare(before, (geometry, history), device.mode, &device.name) {
                 Ok(found) => found,
                 Err(why) => {
-                    // The device is closed at the server, because other clients may wait for it.
+                    // The client closes the device at the server, because another client may wait to open it.
                     self.closing.push_back(number);
                     return self.refuse(id, Errno::EIO, |_| why);
                 }
@@ -547,7 +547,7 @@ impl Client {
         self.fail(id, errno);
     }
 
-    /// Returns the next event.
+    /// Returns the next event for the user.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }

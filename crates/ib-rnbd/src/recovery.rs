@@ -23,7 +23,7 @@ pub(crate) enum Recovery {
 /// A message that the client has sent or tried to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The protocol version.
+    /// The message with the protocol version of the client.
     Session,
     /// A request to open a device.
     Open(OpenRequest),

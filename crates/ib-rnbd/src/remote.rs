@@ -54,9 +54,9 @@ pub struct RemoteConfig {
 /// The way in which the user gets READ data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
-    /// The data is discarded.
+    /// READ data is discarded.
     Dropped,
-    /// The data is copied from the registered memory.
+    /// READ data is copied from the registered memory.
     Copied,
     /// Data of at least this many bytes is lent: the user reads it in the registered memory ([`Remote::take_data`]).
     /// Shorter data is copied. Longer data is also copied while half of the buffers are lent.
@@ -243,7 +243,7 @@ impl Remote {
         self.commands.give_back(data);
     }
 
-    /// Returns the next event.
+    /// Returns the next event for the user.
     pub fn poll_event(&mut self) -> Option<RemoteEvent> {
         self.events.pop_front()
     }

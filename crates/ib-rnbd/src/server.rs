@@ -318,7 +318,7 @@ impl<S: Copy + Ord> Server<S> {
             let others = self.all_opened().filter(|opened| opened.export == export);
             others.filter(|opened| opened.mode != AccessMode::READ_ONLY)
         };
-        // Outstanding commands of a closed opening may still change the device.
+        // If a client closes a device before its commands complete, these commands may still change the device.
         let leaves = |(number, work): (&u64, &OutstandingCommands)| {
             work.export == export
                 && work.mode != AccessMode::READ_ONLY

@@ -91,7 +91,7 @@ struct Census {
     tries: u32,
     /// Number of packets in the first burst.
     burst: u64,
-    /// True if a request for counters had to be repeated. The readings then have different numbers of requests.
+    /// True if a request for counters had to be repeated. Then not all readings contain the same number of requests.
     is_lossy: bool,
     /// The port that the last conclusive try has found. A second try has to confirm it.
     suspect: Option<PacketFate>,
@@ -194,7 +194,7 @@ impl Censuses {
         Some((combined_route, requests))
     }
 
-    /// Processes a response or timeout.
+    /// Processes the response to a request of a census, or the timeout of the request.
     pub(crate) fn handle(
         &mut self,
         (combined_route, inquiry): (CombinedRoute, CensusRequest),
@@ -337,7 +337,7 @@ impl Census {
         }
     }
 
-    /// Stores the counters of a port.
+    /// Stores the counters of a port in the current reading.
     fn read(&mut self, inquiry: CensusRequest, mad: &Mad) {
         let number = self.reading();
         let (reading, behind) = (&mut self.readings[number], self.behind.is_some());

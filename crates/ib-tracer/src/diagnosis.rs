@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-/// Maximum number of candidates that are returned.
+/// Maximum number of candidates (sets of faults) that are returned.
 const MAX_CANDIDATES: usize = 16;
 
 /// Maximum number of conflicts that are considered.

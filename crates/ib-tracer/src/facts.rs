@@ -77,7 +77,7 @@ struct PendingFact {
     far: u8,
     lid: u16,
     failed: Option<String>,
-    /// Number of repeated requests.
+    /// Number of requests for the fact that were repeated.
     retries: u32,
 }
 

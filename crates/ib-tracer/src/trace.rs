@@ -31,11 +31,11 @@ pub enum AgentState {
     OtherLevel,
     /// The agent returned this error status.
     Refused(MadStatus),
-    /// The response contradicts the request or itself.
+    /// The agent's response contradicts the request or itself.
     Inconsistent(String),
     /// No agent responds.
     None,
-    /// No request was sent.
+    /// No request was sent to the agent.
     NotProbed,
 }
 
@@ -62,7 +62,7 @@ pub enum Verdict {
     /// Proven bad: the preceding switch sends packets out of another port than its table specifies.
     /// The packets nevertheless arrive.
     Detour {
-        /// Egress port of the preceding switch.
+        /// The port out of which the preceding switch sends the packets.
         by: u8,
     },
     /// Proven bad: the link differs from the SA records.

@@ -16,7 +16,7 @@ use crate::trace::Verdict;
 pub struct Tree {
     /// The multicast LID.
     pub mlid: u16,
-    /// The sending port.
+    /// The port from which the packets are sent.
     pub start: (NodeNumber, u8),
     /// All links that a packet takes, in ascending distance from the start.
     pub branches: Vec<Branch>,

@@ -1,8 +1,8 @@
 //! Trials: decide whether missing responses to probes are caused by a fault or by random loss.
 //!
-//! A trial sends combined-route probes and controls alternately. Controls are directed-route SMPs over the
-//! same cables. If random loss were the only cause of missing responses, probes would be answered as often as
-//! controls. Fisher's exact test gives the probability that no probe is answered by chance.
+//! A trial sends combined-route probes and control probes alternately. Control probes are directed-route SMPs over the
+//! same cables. If random loss were the only cause of missing responses, both kinds of probes would be answered equally
+//! often. Fisher's exact test gives the probability that no combined-route probe is answered by chance.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::fabric_model::{FabricModel, WalkResult};
 use crate::path::Stop;
 use crate::probes::{CombinedRoute, Probes};
 
-/// Number of probes in the first round of a trial. Each later round doubles the total number.
+/// Number of combined-route probes in the first round of a trial. Each later round doubles the total number.
 const FIRST_ROUND: u32 = 12;
 
-/// Maximum number of probes in a trial.
+/// Maximum number of combined-route probes in a trial.
 const MAX_PROBES: u32 = 768;
 
 /// A request of a trial.
@@ -32,16 +32,16 @@ pub(crate) enum Sample {
     Control { number: u32, is_answer: bool },
 }
 
-/// Result of a trial.
+/// Result of the trial of a combined-route probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Requests are outstanding.
     Running,
-    /// A probe was answered.
+    /// A combined-route probe was answered.
     Answered,
-    /// No probe was answered, and the probability of random loss is within the configured bound.
+    /// No combined-route probe was answered, and the probability of random loss is within the configured bound.
     Silent,
-    /// No probe was answered, but random loss cannot be excluded.
+    /// No combined-route probe was answered, but random loss cannot be excluded.
     Unclear,
 }
 
@@ -189,8 +189,8 @@ impl Trial {
     }
 }
 
-/// Returns the probability that only controls are answered, by Fisher's exact test. There are `count` probes and
-/// `count` controls with the same loss rate, and `successes` of all these are answered.
+/// Returns the probability that only control probes are answered, by Fisher's exact test. There are `count`
+/// combined-route probes and `count` control probes with the same loss rate, and `successes` of all these are answered.
 fn chance(count: u32, successes: u32) -> f64 {
     let count = f64::from(count);
     (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()

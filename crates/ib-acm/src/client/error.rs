@@ -64,7 +64,7 @@ pub enum ClientError {
     Timeout {
         /// Address of the service.
         service: ServiceAddress,
-        /// The time limit.
+        /// The time limit that expired.
         limit: Duration,
     },
     /// The service rejected the request with this status.

@@ -38,9 +38,9 @@ impl ResolveOptions {
 /// Scope of a counter query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterScope {
-    /// The whole service.
+    /// The counters of the whole service.
     Service,
-    /// The endpoint with this index.
+    /// The counters of the endpoint with this index.
     Endpoint(NonZeroU8),
     /// The endpoint with this name or IP address.
     Address(Address),

@@ -41,7 +41,7 @@ const MAX_CHECKS: usize = 1024;
 /// Result of an attempt to check a peer.
 #[derive(Debug)]
 pub(super) enum CheckAttempt {
-    /// A request was sent.
+    /// A request was sent to the peer.
     Sent,
     /// No request can be sent: the base group is not joined, or the endpoint has no address.
     Unreachable(Gid),
@@ -141,7 +141,7 @@ impl PeerChecks {
         Some(check)
     }
 
-    /// Removes all checks.
+    /// Removes all checks of peers.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

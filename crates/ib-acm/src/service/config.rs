@@ -14,9 +14,9 @@ use crate::config::options::{Loopback, Options, RouteProtocol};
 /// Parameters of a multicast group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupSpec {
-    /// Rate that every member supports.
+    /// Rate that every member of the group must support.
     pub rate: RateCode,
-    /// MTU that every member supports.
+    /// MTU that every member of the group must support.
     pub mtu: MtuCode,
     /// Service level.
     pub sl: u8,

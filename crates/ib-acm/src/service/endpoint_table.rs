@@ -352,7 +352,7 @@ fn wanted_endpoints(config: &ServiceConfig, id: PortId, state: &PortState) -> Wa
     wanted
 }
 
-/// Returns the sum of each counter.
+/// Returns the sum of two sets of counters, counter by counter.
 pub(super) const fn sum_of(one: &PerfCounters, other: &PerfCounters) -> PerfCounters {
     PerfCounters {
         errors: one.errors + other.errors,

@@ -260,7 +260,7 @@ impl MulticastGroups {
         Some(std::mem::take(&mut self.is_changed))
     }
 
-    /// Cancels retries and the periodic join.
+    /// Cancels the retries of failed joins and the periodic join.
     pub(super) fn cancel_rejoins(&mut self, cx: &mut Context<'_>) {
         if let Some(at) = self.rejoin.take() {
             cx.clear_timer(at, Timer::Rejoin);

@@ -155,7 +155,7 @@ mod tests {
             // In this test, 12,000 ports send requests in a minute.
             assert!(limiter.ports.len() <= 2 * 12_001 + FEW, "{}", limiter.ports.len());
         }
-        // Ports with a request in the last minute are kept.
+        // Ports with a request in the last minute are still in the table.
         assert!((48_000 - 11_000..=48_000).all(|lid| limiter.ports.contains_key(&lid)));
     }
 

@@ -17,7 +17,7 @@ use crate::cache::{SaRoute, Timestamp};
 pub(super) struct PathQuery {
     /// Transaction IDs of the resolutions that wait for the path.
     pub(super) resolutions: Vec<u64>,
-    /// Outstanding SA request.
+    /// Transaction ID of the outstanding SA request.
     request: Option<TransactionId>,
     /// True if the query refreshes a cached route, and no resolution has requested the path.
     is_refresh: bool,
@@ -29,7 +29,7 @@ pub(super) struct PathQuery {
     retry: Option<Instant>,
 }
 
-/// If there are this many queries, further refreshes are dropped.
+/// Number of path queries from which no refresh is started any more.
 const MAX_REFRESHES: usize = 1024;
 
 /// If a peer's message contradicts a route, the route is queried again as soon as it has this age.
@@ -57,7 +57,8 @@ impl PathQueries {
             if is_refresh || !query.is_refresh {
                 return;
             }
-            // The refresh is replaced, because a query for a resolution has a higher priority and more retries.
+            // A query for a resolution replaces the query for a refresh, because it has a higher priority and more
+            // retries.
             query.is_refresh = false;
             cx.cancel_sa(query.request.take());
         } else {
@@ -180,7 +181,7 @@ impl PathQueries {
         }
     }
 
-    /// Cancels all queries.
+    /// Cancels all path queries.
     pub(super) fn cancel_all(&mut self, cx: &mut Context<'_>) {
         for query in std::mem::take(&mut self.0).into_values() {
             cx.cancel_sa(query.request);

@@ -28,7 +28,7 @@ pub(super) struct PeerTable {
     pub(super) cache: AddressCache,
     /// For each LID: GID of the peer that was last known to have the LID.
     by_lid: HashMap<u16, Gid>,
-    /// Routes to further LIDs of ports with several LIDs, by LID.
+    /// By LID: routes to the LIDs of ports, except the LIDs to which the main routes lead.
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,
     /// Index of the slot at which the cache sweep continues.
     sweep_position: u32,
@@ -207,7 +207,8 @@ impl PeerTable {
         }
     }
 
-    /// Removes expired routes to further LIDs. Returns the LIDs whose routes are in use and have to be refreshed.
+    /// Removes expired routes to LIDs other than the LIDs of main routes. Returns the LIDs whose routes are in use and
+    /// have to be refreshed.
     pub(super) fn sweep_lid_routes(&mut self, config: &ServiceConfig, now: Instant) -> Vec<u16> {
         let Some(lifetime) = config.route_lifetime(false) else { return Vec::new() };
         self.lid_routes.retain(|_, it| it.route.learned.age(now) < lifetime);

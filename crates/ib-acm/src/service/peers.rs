@@ -33,7 +33,7 @@ const SHARED_LID: Duration = Duration::from_secs(1);
 /// Result of a check whose timer expired.
 #[derive(Debug)]
 pub(super) enum CheckResult {
-    /// The check continues.
+    /// The check continues with another request.
     Pending,
     /// The peer cannot be checked.
     Unreachable(Gid),
@@ -158,8 +158,8 @@ impl Peers {
         }
     }
 
-    /// Verifies a peer in use. If the peer was confirmed recently and has aging addresses, verifies the oldest of these
-    /// instead, since a message confirms only the addresses that it contains.
+    /// Verifies a peer in use. If the peer was confirmed recently, but not all of its addresses in use were, verifies
+    /// the oldest of these instead. A message confirms only the addresses that it contains.
     pub(super) fn verify(
         &mut self,
         cx: &mut Context<'_>,
@@ -175,7 +175,8 @@ impl Peers {
         }
     }
 
-    /// Verifies an aging address of a peer; returns false if the peer has none.
+    /// Verifies an address that is in use and was not confirmed recently. Returns false if the peer has no such
+    /// address.
     fn verify_address(
         &mut self,
         cx: &mut Context<'_>,
@@ -201,7 +202,8 @@ impl Peers {
         true
     }
 
-    /// Verifies another aging address of a peer whose check is complete.
+    /// Verifies the next address that is in use and was not confirmed recently, after the check of its peer is
+    /// complete.
     pub(super) fn verify_next_address(
         &mut self,
         cx: &mut Context<'_>,
@@ -214,8 +216,8 @@ impl Peers {
         }
     }
 
-    /// Removes aging GIDs and LIDs of a peer, because the peer has just responded with other ones. When a removed GID
-    /// or LID is resolved next, the SA reports its owner.
+    /// Removes GIDs and LIDs of a peer that were not confirmed recently, because the peer has just responded with other
+    /// ones. When a removed GID or LID is resolved next, the SA reports its owner.
     pub(super) fn remove_aging_fabric_addresses(&mut self, cx: &Context<'_>, gid: Gid) {
         let Some(age) = cx.config().address_check_age() else { return };
         let cache = &mut self.table.cache;

@@ -26,7 +26,7 @@ enum Comparison {
     /// Service levels are not compared, so routes are derived from groups without a comparison.
     #[default]
     Disabled,
-    /// The paths are being queried.
+    /// All paths of the port are being queried from the SA.
     Pending,
     /// The SA did not return the paths.
     Failed,
@@ -37,9 +37,9 @@ enum Comparison {
 /// Source of the route to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteSource {
-    /// Derived from the multicast group that both ports have joined.
+    /// The route is derived from the multicast group that both ports have joined.
     Group,
-    /// Queried from the SA.
+    /// The route is queried from the SA.
     Sa,
     /// The source of the route is not known until service levels are compared.
     Pending,
@@ -87,7 +87,7 @@ struct ServiceLevels {
     by_port: BTreeMap<Gid, u8>,
     /// Service level and destination of one path.
     example: Option<(u8, Gid)>,
-    /// Number of paths.
+    /// Number of paths whose service levels are stored.
     paths: usize,
     /// Number of failed queries of all paths since the last successful query.
     failures: u32,

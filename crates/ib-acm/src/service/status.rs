@@ -24,11 +24,11 @@ pub struct EndpointView {
     pub port: u8,
     /// P_Key of the partition.
     pub p_key: PKey,
-    /// Names and addresses.
+    /// Names and addresses of the endpoint.
     pub addresses: Vec<Address>,
     /// True if the port is active and the base group is joined.
     pub is_up: bool,
-    /// Counters of requests.
+    /// Counters of the requests that the endpoint has handled.
     pub counters: PerfCounters,
     /// MGIDs of joined groups in ascending order of preference.
     pub groups: Vec<Gid>,

@@ -64,7 +64,7 @@ struct Net {
     off: Vec<usize>,
     /// Requests that the SA has received.
     sa_requests: Vec<(Method, AttributeId)>,
-    /// Path records of the SA queries.
+    /// Path records of the SA queries that services have sent.
     wanted: Vec<PathRecord>,
     /// Service level of the SA's paths. `levels` has the exceptions, by destination host.
     sl: u8,

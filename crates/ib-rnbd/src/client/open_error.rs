@@ -10,7 +10,7 @@ use ib_block::Errno;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The server refuses the device.
+    /// The server refuses to open the device.
     #[error("the server refuses device {name}: {errno}{}", meaning(*errno))]
     Refused {
         /// The name of the device.
@@ -33,7 +33,7 @@ pub enum OpenError {
     SizeChanged {
         /// The name of the device.
         name: String,
-        /// The kind of size that has changed.
+        /// Tells which of the device's sizes has changed.
         size: Size,
         /// The size in bytes that the server reports now.
         found: u64,

@@ -520,7 +520,7 @@ fn stored_writers_survive_a_restart_of_the_server() {
     one.submit(disks[0], 2, write(0));
     let found = place.connect(&mut one, 2);
     assert!(opened(&found) && found.contains(&ClientEvent::Done(2, Errno::OK)), "{found:?}");
-    // Another client has written before the restart.
+    // Client two writes to the device before the server restarts.
     place.lose(&mut one, 2);
     one.submit(disks[0], 3, write(0));
     two.submit(disks[1], 4, write(0));
@@ -529,7 +529,7 @@ fn stored_writers_survive_a_restart_of_the_server() {
     place.start();
     let found = place.connect(&mut one, 4);
     assert!(refused(&found) && found.contains(&ClientEvent::Done(3, Errno::EIO)), "{found:?}");
-    // The other client can still write.
+    // Client two, which wrote last, can still write.
     two.submit(disks[1], 5, write(0));
     let found = place.connect(&mut two, 5);
     assert!(opened(&found) && found.contains(&ClientEvent::Done(5, Errno::OK)), "{found:?}");

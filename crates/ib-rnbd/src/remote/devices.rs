@@ -35,7 +35,7 @@ pub(super) struct Devices {
     reopenings: u32,
     /// True while devices are being reopened.
     is_reopening: bool,
-    /// Number of times that unflushed changes of a device may have been lost.
+    /// Number of times that unflushed changes of any device may have been lost.
     losses: u64,
 }
 
@@ -79,7 +79,7 @@ impl Devices {
         self.devices.remove(&id);
     }
 
-    /// Returns the number of times that unflushed changes of a device may have been lost.
+    /// Returns the number of times that unflushed changes of any device may have been lost.
     pub(super) const fn losses(&self) -> u64 {
         self.losses
     }

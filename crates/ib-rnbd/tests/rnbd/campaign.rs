@@ -21,8 +21,8 @@ use crate::wire::Rng;
 const COMMANDS: u64 = 250;
 const AT_ONCE: usize = 20;
 
-/// Maximum stall after a path was cut, if client and server are of ibfabric. It is shorter if the port reports that its
-/// link is down.
+/// Maximum time for which commands stall after a path was cut, if client and server are of ibfabric. The time is
+/// shorter if the port reports that its link is down.
 const STALL: Duration = Duration::from_secs(5);
 const LINK_DOWN: Duration = Duration::from_millis(50);
 

@@ -114,7 +114,7 @@ impl Model {
         (number, data)
     }
 
-    /// Checks the completion of a command.
+    /// Compares the result of a completed command with the model, and updates the model.
     pub(crate) fn end(
         &mut self,
         number: u64,

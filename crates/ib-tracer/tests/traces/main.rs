@@ -32,9 +32,8 @@ fn targets(pairs: &[(u16, u16)]) -> Vec<(Option<Target>, Target)> {
     pairs.iter().map(|&(from, to)| (Some(Target::Lid(from)), Target::Lid(to))).collect()
 }
 
-/// Checks that traced paths match the tables, and that no fault is reported. Returns the number of
-/// validated hops, and the number of hops that were proven by other requests to agents, combined-route
-/// probes or counters.
+/// Checks that traced paths match the tables, and that no fault is reported. Returns two numbers of hops: those with
+/// the verdict `Validated`, and those that another request to an agent, a combined-route probe or counters have proven.
 fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
     let mut lab = Lab::new(kind, engine, |_| true);
     let pairs = pairs(&lab.host_lids(), most);

@@ -378,7 +378,7 @@ fn gids_of_a_port_are_limited() {
         assert!(net.cached_path(0, &name(host)).is_some());
     }
     assert_eq!(net.counters(0).multicasts, multicasts);
-    // After a minute, the service accepts further GIDs.
+    // After a minute, the service accepts another new GID of the port.
     net.run_for(Duration::from_secs(61));
     let late = Gid::new(PREFIX, Guid(0xa000));
     let message = question(&Address::name("late").expect("a name"), &name(99)).to_bytes();

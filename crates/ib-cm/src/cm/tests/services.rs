@@ -65,7 +65,7 @@ fn sidr_request_is_answered_once() {
     assert_eq!((response.id, response.status), (id, SidrStatus::VALID));
     assert_eq!((response.qpn, response.q_key), (qpn(0x42), QKey(0x0123_4567)));
     assert_eq!((&response.private_data[..3], response.private_data.len()), (&b"me\0"[..], 136));
-    // A duplicate response is ignored.
+    // The CM ignores a duplicate response to its SIDR_REQ.
     pair.here.handle(NOW, &route(1, 2), &first[0]);
     assert_eq!((pair.here.poll_event(), pair.here.counters().unknown), (None, 1));
     let again = pair.there.sidr_reply(NOW, incoming.id, &sidr_response());

@@ -12,7 +12,7 @@ use super::*;
 struct Wire {
     lost: u32,
     repeated: u32,
-    /// The maximum delay in milliseconds.
+    /// The maximum delay of a message in milliseconds.
     millis: u32,
 }
 
