@@ -130,7 +130,7 @@ pub(crate) struct Peer {
     pub(crate) qpn: u32,
     /// Index of the peer's first address.
     first: u32,
-    /// Time at which the peer was last seen.
+    /// Time at which the peer or the SA last confirmed the peer.
     pub(crate) confirmed: Timestamp,
     /// Time at which a client last requested the path to the peer.
     pub(crate) used: Timestamp,

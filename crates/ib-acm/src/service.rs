@@ -128,7 +128,7 @@ impl Service {
         self.shared.pending.count
     }
 
-    /// Returns the sums of the counters of all endpoints.
+    /// Returns the sum of each counter over all endpoints.
     #[must_use]
     pub fn perf_counters(&self) -> PerfCounters {
         self.table.counters()

@@ -42,7 +42,7 @@ pub struct CmConfig {
     /// consumer has responded. If the response after the MRA is lost, the peer waits for this time before it repeats
     /// its message.
     pub service_timeout: u8,
-    /// Maximum timeout, an exponent. If a REQ or MRA of a peer has a larger timeout, the maximum is used instead.
+    /// Maximum timeout, an exponent. A larger timeout in a REQ or MRA of a peer counts as this maximum.
     pub longest_timeout: u8,
     /// If the consumer does not respond to a REQ, REP or `SIDR_REQ` within this time, the CM rejects the message.
     pub consumer_timeout: Duration,
@@ -157,7 +157,7 @@ pub struct CmCounters {
     pub evicted: u64,
     /// Stale connections that the CM ended, because the peer uses the queue pair for another connection.
     pub stale: u64,
-    /// REJs and other responses that were not sent because of the limit per second.
+    /// REJs and other responses that were not sent because the limit of responses per second was reached.
     pub limited: u64,
     /// Responses dropped because too many were queued: [`poll_transmit`](super::Cm::poll_transmit) was called too late.
     pub overflowed: u64,

@@ -91,9 +91,9 @@ pub enum Failure {
 /// The reason why an established connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// This side has disconnected, and the peer has confirmed.
+    /// The consumer of this CM has disconnected, and the peer has responded.
     Local,
-    /// This side has disconnected, and the peer did not respond.
+    /// The consumer of this CM has disconnected, and the peer did not respond.
     Unanswered,
     /// The peer has disconnected.
     Remote,

@@ -21,5 +21,5 @@ pub(crate) enum Key {
     SidrReceived(SidrRequestId),
 }
 
-/// The deadlines of the timers, at most one per owner.
+/// The deadlines of the timers, at most one for each connection or SIDR request.
 pub(crate) type Deadlines = ib_types::Deadlines<Key, Timer>;

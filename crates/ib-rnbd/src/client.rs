@@ -447,13 +447,13 @@ impl Client {
                 (answer.extension == SessionMessage::EXTENSION_RESPONSE).then_some(answer.number);
             let before = std::mem::replace(&mut self.server, server);
             if before.is_some() && before != server {
-                // The path leads to another server, or the server was restarted, so no device is open.
+                // The path leads to another server, or the server was restarted, so no device is open at the server.
                 self.forget();
             }
             self.greeting = VersionState::Done;
             return;
         }
-        // The server has refused the version, so no device can be opened.
+        // The server has refused the client's protocol version, so no device can be opened.
         let waits = |device: &Device| matches!(device.state, State::Wanted | State::Opening(_));
         let waiting = self.devices.iter().filter(|(_, device)| waits(device));
         let ids: Vec<DeviceId> = waiting.map(|(&id, _)| id).collect();
@@ -472,7 +472,7 @@ impl Client {
     fn opened(&mut self, id: DeviceId, errno: Errno, data: &[u8]) {
         let server = self.server;
         let Some(device) = self.devices.get_mut(&id) else {
-            // The user has closed the device before the response arrived, so the client closes it at the server.
+            // The user has closed the device before the open response arrived, so the client closes it at the server.
             if let (true, Ok(Message::OpenResponse(it))) = (errno.is_ok(), Message::parse(data)) {
                 self.closing.push_back(it.device_id);
             }

@@ -66,7 +66,7 @@ pub(crate) enum DeviceState {
 /// Tells whether the server may have lost the session state, although the session has a connected path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionLoss {
-    /// The loss is impossible, because no path was connected since the device was opened.
+    /// The server cannot have lost the session state, because no path was connected since the device was opened.
     Excluded,
     /// The server may have lost the session state.
     Possible,

@@ -1,5 +1,5 @@
 //! The clients that write to a device. A client that reconnects must not send its pending writes if another client has
-//! written to the device since.
+//! written to the device in the meantime.
 //!
 //! Therefore the open response contains a number, which is different for each client. The number of a client changes
 //! when another client writes.

@@ -82,12 +82,12 @@ pub enum Verdict {
     },
     /// Proven bad: two nodes report the same GUID or the same LID.
     Duplicate {
-        /// The identifier and the nodes that report it, as a text.
+        /// The duplicate GUID or LID and the nodes that report it, as a text.
         what: String,
     },
     /// Not proven.
     Suspected(Box<Suspicion>),
-    /// Not proven: no probe was sent, because agents are disabled or the path ended earlier.
+    /// Not proven: no probe was sent, because agents are disabled or no packet takes the link to another node.
     NotProbed,
 }
 

@@ -314,8 +314,8 @@ impl Tracer {
         self.tree_events.pop_front()
     }
 
-    /// Processes a received MAD or the loss of a request. Returns true if it belongs to a request of
-    /// this client.
+    /// Processes a received MAD or the loss of a request. Returns true if the MAD or the request belongs to this
+    /// client.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let taken = self.requester.handle(now, incoming);
         self.collect(now);

@@ -196,8 +196,9 @@ fn chance(count: u32, successes: u32) -> f64 {
     (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()
 }
 
-/// Returns the directed routes of controls, which take the same cables as the request and the response, and the
-/// node at the end of the routes. Returns `None` if the tables do not lead to the node, or if a route is too long.
+/// Returns the directed routes of control probes, and the node at the end of the routes. Control probes take the same
+/// cables as the combined-route probe and its response. Returns `None` if the tables do not lead to the node, or if a
+/// route is too long.
 fn controls(
     (from, lid): CombinedRoute,
     model: &FabricModel,

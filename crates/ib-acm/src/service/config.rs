@@ -147,8 +147,8 @@ impl ServiceConfig {
         }
     }
 
-    /// Returns the timeout of an attempt; the first attempt is 0. Each timeout is twice the preceding one, and the mean
-    /// of all timeouts is `self.timeout`.
+    /// Returns the timeout of an attempt. The first attempt has the number 0. Each timeout is twice the preceding one,
+    /// and the mean of all timeouts is `self.timeout`.
     pub(super) fn attempt_timeout(&self, attempt: u32) -> Duration {
         let attempts = f64::from(self.retries.min(30) + 1);
         let share = f64::from(attempt.min(30)).exp2() / (attempts.exp2() - 1.0);

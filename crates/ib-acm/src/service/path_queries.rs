@@ -98,7 +98,7 @@ impl PathQueries {
         self.0.remove(&target).unwrap_or_default()
     }
 
-    /// Schedules another attempt to refresh a cached route, after this many failures.
+    /// Schedules another attempt to refresh a cached route, after the query has failed this many times.
     pub(super) fn retry_later(&mut self, cx: &mut Context<'_>, target: PathTarget, failures: u32) {
         let at = cx.now + cx.jitter(backed_off(RETRY, failures - 1));
         let retry = Some(at);

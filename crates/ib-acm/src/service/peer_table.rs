@@ -11,7 +11,7 @@ use super::key::PathTarget;
 use crate::Address;
 use crate::cache::{AddressCache, BindResult, Peer, PeerKey, SaRoute, Timestamp};
 
-/// SA route to a further LID of a port with several LIDs (LMC > 0). The port's main route leads to another LID.
+/// SA route to a LID of a port with several LIDs (LMC > 0), if the port's main route leads to another LID.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LidRoute {
     pub(super) gid: Gid,
@@ -85,8 +85,8 @@ impl PeerTable {
         self.cache.clear()
     }
 
-    /// Stores the LID of a peer; returns the GID of the peer that had the LID before. If the map has about twice as
-    /// many entries as there are peers, removes the LIDs of peers that are no longer cached.
+    /// Stores the LID of a peer; returns the GID of the peer that had the LID before. If the map of LIDs has about
+    /// twice as many entries as there are peers, removes the LIDs of peers that are no longer cached.
     pub(super) fn set_lid(&mut self, lid: u16, gid: Gid) -> Option<Gid> {
         let Self { cache, by_lid, .. } = self;
         if by_lid.len() >= 2 * cache.peers() + MAX_EXCESS_LIDS {
@@ -147,7 +147,7 @@ impl PeerTable {
     }
 
     /// Stores the path that the SA returned for a destination. Returns true if the path is the main route to its port,
-    /// and false if it leads to a further LID of the port.
+    /// and false if it leads to another LID of the port.
     pub(super) fn store_path(
         &mut self,
         target: PathTarget,

@@ -86,7 +86,8 @@ impl Peers {
         let key = cache.peer_of(gid, now);
         let Some(peer) = cache.peer_mut(key) else { return false };
         if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
-            // The known port has no ACM service that could be checked, so the SA is queried for the LID of the GID.
+            // The port that is cached for the GID has no ACM service, so it cannot be checked. The SA is queried for
+            // the LID of the GID.
             cx.shared.counters.conflicts += 1;
             queries.query_contradicted(cx, gid, route.learned);
             return false;
@@ -276,7 +277,7 @@ impl Peers {
         let (mut found, mut unowned) = (Vec::new(), None);
         match check.claim.take() {
             Some(Claim::Owner(sender, address)) => {
-                // If the address now belongs to another peer than the checked one, the address is kept in the cache.
+                // The address remains in the cache if it now belongs to a peer other than the checked one.
                 if key.is_some() && cache.lookup(&address) == key {
                     cache.unbind(&address);
                 }

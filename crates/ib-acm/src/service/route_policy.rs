@@ -63,11 +63,12 @@ const QUERY_DELAY: Duration = Duration::from_millis(200);
 const QUERY_DELAY_PER_PATH: Duration = Duration::from_millis(2);
 const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// Shortest and longest delay until the query is repeated after a failure or after an unexpected service level.
+/// Shortest and longest delay until the query of all paths is repeated, after a failure or after a path with an
+/// unexpected service level.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// While service levels differ from the service levels of groups: shortest and longest delay until the query is
-/// repeated.
+/// While service levels of paths differ from the service levels of groups: shortest and longest delay until the query
+/// of all paths is repeated.
 const RECOMPARE: [Duration; 2] = [Duration::from_mins(5), Duration::from_hours(1)];
 
 /// Route protocol of an endpoint, and the service levels that the SA gives to its paths.
@@ -164,8 +165,8 @@ impl RoutePolicy {
                 let level = self.levels.of(peer.gid);
                 let is_equal = match groups.record(peer.group) {
                     Some(record) => level == Some(record.sl),
-                    // The common group is not known yet. If any joined group has the service level of the path,
-                    // address resolution finds the common group.
+                    // The group that the endpoint and the peer have in common is not known yet. If any joined group has
+                    // the service level of the path, address resolution finds the common group.
                     None => groups.service_levels().any(|group| level == Some(group)),
                 };
                 if is_equal { RouteSource::Group } else { RouteSource::Sa }

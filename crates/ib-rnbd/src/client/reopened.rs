@@ -1,4 +1,4 @@
-//! Compares the size, the data and the writers of a reopened device with its earlier state.
+//! Compares the size, the data and the writers of a reopened device with those when it was last open.
 
 use ib_wire::rnbd::{AccessMode, OpenResponse};
 
@@ -25,7 +25,7 @@ pub(super) enum OtherWrites {
     Possible,
 }
 
-/// Compares a reopened device with its earlier state. Accepts a device that has grown.
+/// Compares a reopened device with its state when it was last open. Accepts a device whose size has grown.
 pub(super) fn compare(
     (old, before): (Geometry, Option<DataHistory>),
     (new, now): (Geometry, Option<DataHistory>),
@@ -59,8 +59,8 @@ pub(super) fn compare(
     if mode == AccessMode::READ_ONLY {
         return Ok((kept, OtherWrites::None));
     }
-    // A restarted server that does not store the numbers of its clients may return the same number although other
-    // clients have written.
+    // A restarted server that does not store the numbers of its clients may return the same number for this client
+    // although other clients have written.
     let lasts = before.writers & now.writers & OpenResponse::WRITERS_PERSISTENT != 0;
     if before.server != now.server && !lasts {
         return Ok((kept, OtherWrites::Possible));

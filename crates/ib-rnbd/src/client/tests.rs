@@ -94,7 +94,8 @@ fn commands_reach_the_server_unchanged() {
     assert_eq!(events(&mut client), [ClientEvent::Done(10, Errno::ENOSPC)]);
 }
 
-/// The server has lost all paths and starts a new session on the next path. The client still has a connected path.
+/// The server has lost all paths, and starts a new session on the next path. The client still counts an old path as
+/// connected.
 #[test]
 fn version_is_sent_in_unnoticed_sessions_before_opening() {
     let (mut client, mut server) = (Client::new(5), server());

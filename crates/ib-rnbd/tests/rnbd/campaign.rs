@@ -266,7 +266,7 @@ impl Run {
         Ok(())
     }
 
-    /// Fails if a command took longer than the limit for failures of single paths.
+    /// Fails if a command took longer than commands may stall when a single path fails.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);
@@ -317,7 +317,7 @@ impl Run {
         let is_whole = |guest: &crate::lab::Guest| (0..guest.links.len()).all(|it| guest.is_up(it));
         let now = self.lab.now;
         let oldest = self.model.under.values().map(|it| now.since(it.begun)).max();
-        // The next link is cut only after packets that were lost in a short cut have been retransmitted.
+        // The next link is cut only after packets that were lost during the last cut have been retransmitted.
         let is_quiet = oldest.is_none_or(|oldest| oldest <= self.takes * 8 + LINK_DOWN);
         if !self.repairs.is_empty() || !is_quiet || !self.lab.guests.iter().all(is_whole) {
             return;

@@ -175,7 +175,8 @@ impl Lab {
         }
     }
 
-    /// Makes a switch at the end of a directed route drop packets with a service level between two ports.
+    /// Makes a switch at the end of a directed route drop packets of a service level that go from one given port to
+    /// another.
     pub(crate) fn drop_level(&mut self, route: &[u8], ports: (u8, u8), level: u8) {
         let what = (AttributeId::SL_TO_VL, SlToVl::modifier(ports.0, ports.1));
         let mut write = smp::directed_request(Method::SET, TransactionId(3), what, route);

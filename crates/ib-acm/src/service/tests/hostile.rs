@@ -52,7 +52,7 @@ fn claim_is_rejected_while_the_owner_responds() {
         other: gid(2),
     };
     assert!(net.events(0).contains(&conflict));
-    // The claim is accepted when the owner no longer responds.
+    // The service accepts the claim when the owner of the address no longer responds.
     net.off.push(1);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &lie);
     net.settle();

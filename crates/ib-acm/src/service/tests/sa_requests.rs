@@ -136,7 +136,7 @@ fn client_requests_fail_at_their_time_limit() {
     net.run_for(net.hosts[0].service.config().request_time_limit());
     assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT; 57]);
     assert_eq!(net.outstanding(0), 0, "requests without a waiting client are not sent");
-    // Abandoned queries do not delay a new one.
+    // Queries that no resolution waits for do not delay a new query.
     net.is_mute = false;
     assert!(net.find(0, &Address::Gid(gid(30))).is_ok());
     assert_eq!(net.hosts[0].service.pending(), 0);

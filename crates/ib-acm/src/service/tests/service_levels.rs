@@ -119,7 +119,7 @@ fn groups_are_not_used_before_service_levels_are_compared() {
         let events = net.events(0);
         let unknown = events.iter().filter(|it| is_unknown(it)).count();
         assert_eq!((unknown, net.level(1)), (1, (3, false)), "{status}: {events:?}");
-        // The query is repeated until the SA responds.
+        // The service repeats the query of all paths until the SA responds.
         (net.sl, net.table_status) = (0, MadStatus::OK);
         net.run_for(90 * SECOND);
         assert_eq!(net.level(1), (0, true), "{status}");
@@ -251,7 +251,7 @@ fn reregistration_keeps_service_levels_and_preloaded_routes() {
     assert_eq!(net.cached_path(0, &Address::Gid(path.dgid)).map(|path| path.sl), Some(7));
     // Routes that were queried from the SA have become invalid.
     assert_eq!(net.cached_path(0, &name(2)), None);
-    // When the SA responds, a request for reregistration causes a comparison.
+    // When the SA responds, a request for reregistration causes a comparison of service levels.
     net.is_mute = false;
     net.levels = [(1, 4), (2, 4)].into();
     net.hosts[0].state.registrations += 1;

@@ -90,7 +90,7 @@ fn sidr_requests_are_rejected_or_fail() {
     pair.carry(NOW);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
 
-    // If the consumer does not respond, the CM rejects the request.
+    // If the consumer does not respond, the CM rejects the SIDR request.
     let settings = CmConfig { consumer_timeout: Duration::from_millis(100), ..config(2) };
     pair.there = Cm::new(settings, [3; 32]);
     pair.there.listen(SERVICE).unwrap();
@@ -102,7 +102,7 @@ fn sidr_requests_are_rejected_or_fail() {
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
     assert!(pair.there.sidr_reply(NOW, incoming.id, &sidr_response()).is_err());
 
-    // If the peer does not respond, the request fails.
+    // If the peer does not respond, the SIDR request fails.
     let id = pair.here.resolve(NOW, &sidr_params()).unwrap();
     let (_, all) = run_out(&mut pair.here);
     assert_eq!(names(&all), ["SIDR_REQ"; 16]);

@@ -141,7 +141,7 @@ impl Simulation {
             }
             CmEvent::Disconnected { id, .. } => {
                 self.live[side].remove(&id);
-                // If a DREQ arrives before the RTU, the connection has failed on this side.
+                // If a side receives a DREQ before the RTU, its connection counts as failed.
                 self.ends[side].entry(id).or_insert(Outcome::Failed);
             }
             CmEvent::TimeWaitExited { id } => {
