@@ -149,7 +149,7 @@ pub struct SidrRequested {
     pub listener: ListenerId,
     /// The service.
     pub service_id: ServiceId,
-    /// Route of the response to the request.
+    /// Route of the response to the `SIDR_REQ`.
     pub route: Route,
     /// The P_Key.
     pub p_key: PKey,

@@ -73,7 +73,7 @@ pub enum RemoteEvent {
     Opened(DeviceId, Geometry),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
-    /// An event of the session.
+    /// An event of the RTRS session.
     Session(SessionEvent),
 }
 

@@ -142,7 +142,7 @@ impl<S: Copy + Ord> Server<S> {
         Ok(ExportId(self.exports.len() as u32 - 1))
     }
 
-    /// Returns an export.
+    /// Returns the export with this number.
     #[must_use]
     pub fn export(&self, id: ExportId) -> Option<&Export> {
         self.exports.get(id.0 as usize)

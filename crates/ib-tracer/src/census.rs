@@ -85,7 +85,7 @@ struct Census {
     /// By port of the switch: LID and port number at the other end of the cable. `None` if the census reads the
     /// counters of the switch itself.
     behind: Option<BTreeMap<u8, (u16, u8)>>,
-    /// Number of outstanding requests.
+    /// Number of outstanding requests of the census.
     left: usize,
     /// Number of completed tries, each with two bursts.
     tries: u32,

@@ -38,7 +38,7 @@ pub(crate) enum Part {
     Switch,
     /// PortInfo of the port at the near end of a link.
     Near,
-    /// The table block.
+    /// The block of a forwarding table or of a multicast table.
     Block,
     /// All LinkRecords of the SA. They are needed because OpenSM does not find the records of a switch by its
     /// LID if the LID is not a multiple of 2^LMC.
@@ -63,7 +63,7 @@ impl Part {
 /// A fact with outstanding requests.
 #[derive(Debug, Default)]
 struct PendingFact {
-    /// Number of outstanding requests.
+    /// Number of outstanding requests for the fact.
     left: usize,
     /// The NodeInfo, if it was received.
     info: Option<NodeInfo>,

@@ -139,7 +139,7 @@ impl Request {
         bytes
     }
 
-    /// Returns the opcode.
+    /// Returns the opcode of the request.
     #[must_use]
     pub const fn opcode(&self) -> ClientOpcode {
         self.opcode

@@ -25,7 +25,7 @@ pub struct GroupSpec {
 /// A name or an address assigned to an endpoint of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Name or address.
+    /// Name or address of the endpoint.
     pub address: Address,
     /// Name of the HCA.
     pub device: Box<str>,

@@ -11,7 +11,7 @@ use super::route_policy::{RoutePolicy, RouteSource};
 use crate::Address;
 use crate::cache::{NO_GROUP, Peer, PeerKey, Timestamp};
 
-/// Result of a lookup.
+/// Result of looking up a path in the cache.
 #[derive(Debug)]
 pub(super) enum PathLookup {
     /// A valid path.

@@ -29,7 +29,7 @@ pub(super) struct PathQuery {
     retry: Option<Instant>,
 }
 
-/// Number of path queries from which no refresh is started any more.
+/// If there are this many path queries, no refresh of another cached route is started.
 const MAX_REFRESHES: usize = 1024;
 
 /// If a peer's message contradicts a route, the route is queried again as soon as it has this age.

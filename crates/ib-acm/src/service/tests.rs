@@ -31,7 +31,7 @@ mod sa_requests;
 mod service_levels;
 mod versions;
 
-/// The only port of each service.
+/// The only HCA port of each service.
 const PORT: PortId = PortId(1);
 
 /// MLID of all multicast groups.

@@ -246,7 +246,7 @@ fn stuck_device_fails_commands_that_wait_for_its_fence() {
     lab.run_until(3 * SECOND, |lab| !lab.guests[0].done.is_empty());
     assert_eq!(lab.guests[0].done[0].1, Errno::ETIMEDOUT);
     assert!(lab.now.since(begun) >= 2 * SECOND);
-    // Commands of other devices are executed meanwhile.
+    // While the first command is still stuck, another command of the device succeeds.
     ask(&mut lab, device, 2, Operation::Read);
     lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 2);
     assert_eq!(lab.guests[0].done[1].1, Errno::OK);

@@ -522,7 +522,7 @@ impl Tracer {
         if conflict.members.contains(&Component::Responder(hop.node)) {
             self.other_combined_routes(hop, combined_route.1)?;
         }
-        // The conflicts are computed after the requests above, which may have proven further components good.
+        // The conflicts are computed after the checks above, because these may have proven further components good.
         let mut conflicts = Vec::new();
         for other in self.trials.silent() {
             let other = crate::fault_model::conflict(&self.model, &self.observations, other);

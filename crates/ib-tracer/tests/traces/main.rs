@@ -263,8 +263,8 @@ fn wrong_and_malformed_responses_are_reported() {
     });
     let trace = lab.trace_to(to).expect("a path");
     assert!(matches!(trace.first_bad(), Some((_, Verdict::Inconsistent { .. }))), "{trace:?}");
-    // The agent returns status 7 without the shift to the position of the field code. It reports an unexpected port as
-    // well. The SMA reports the expected port.
+    // The agent returns status 7 without the shift to the position of the field code. This status also reports an
+    // unexpected port. The SMA reports the expected port.
     lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.set_status(MadStatus(7));

@@ -221,7 +221,7 @@ fn queue_of_events_is_limited() {
         cm.handle_timeout(now + Duration::from_secs(100));
         while cm.poll_transmit().is_some() {}
     }
-    // The connection of the last REQ that was not refused adds three events.
+    // The connection of the last REQ that was not refused adds three events to the queue.
     assert!(cm.events.len() < 2 + MAX_QUEUED + 3);
     assert!(cm.counters().refused > 1_000);
 }
