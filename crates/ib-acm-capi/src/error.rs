@@ -65,7 +65,7 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::ConnectionReset => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,
         io::ErrorKind::InvalidInput => libc::EINVAL,
-        // The system reports other kinds of errors, for example, if the host name is unknown.
+        // Errors of other kinds come from the system, for example, if the host name is unknown.
         _ => libc::EHOSTUNREACH,
     }
 }

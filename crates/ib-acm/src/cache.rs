@@ -54,7 +54,7 @@ pub(crate) struct SaRoute {
 }
 
 impl SaRoute {
-    /// Creates a route from the fields of a path record that depend on the peer.
+    /// Creates a route from a path record, of which it keeps only the fields that can differ between peers.
     pub(crate) fn of(path: &PathRecord, now: Instant) -> Self {
         let bytes = path.to_bytes();
         Self {

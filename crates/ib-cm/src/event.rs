@@ -178,7 +178,7 @@ pub struct SidrResolved {
 
 /// Returns the largest acceptable path MTU, if the additional information `info` of a REJ contains it.
 ///
-/// The code is normally in the upper four bits, as in a REQ. A code in the lower bits is accepted, too.
+/// The code of the MTU is normally in the upper four bits, as in a REQ. A code in the lower bits is accepted, too.
 #[must_use]
 pub fn accepted_mtu(reason: RejectReason, info: &[u8]) -> Option<Mtu> {
     let &code = info.first().filter(|_| reason == RejectReason::INVALID_MTU)?;

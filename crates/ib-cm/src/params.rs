@@ -191,7 +191,7 @@ pub struct SidrParams {
 pub struct SidrReply {
     /// The status, which is [`SidrStatus::VALID`] if the service has a queue pair.
     pub status: SidrStatus,
-    /// The queue pair; 0 if there is none.
+    /// The queue pair of the service; 0 if the service has none.
     pub qpn: Qpn,
     /// The Q_Key of the queue pair.
     pub q_key: QKey,

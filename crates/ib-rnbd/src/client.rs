@@ -289,7 +289,7 @@ impl Client {
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         match self.greeting {
             VersionState::Unconnected => return None,
-            // Until the response to the version is received, only commands for open devices can be sent.
+            // Until the response to the version message is received, only commands for open devices can be sent.
             VersionState::Sent => return self.next_command(),
             VersionState::Due => {
                 (self.greeting, self.greeted) = (VersionState::Sent, self.paths);
@@ -319,7 +319,7 @@ impl Client {
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
         if let Some((id, device)) = wanted.next() {
             if self.greeted != self.paths {
-                // In a new session, a Linux server may give the earlier numbers to other devices.
+                // In a new session, a Linux server may give the device numbers of the old session to other devices.
                 if self.server.is_none() {
                     self.forget();
                 }

@@ -98,7 +98,7 @@ struct Census {
     readings: [Reading; 3],
     /// Number of requests in each reading of the counters, including repetitions.
     attempts: [u64; 3],
-    /// Port out of which the switch sends responses to the local port. `answered` has the number of responses to
+    /// Port out of which the switch sends its responses to the local port. `answered` has the number of responses to
     /// each burst.
     back: Option<u8>,
     answered: [u64; 2],
@@ -376,8 +376,9 @@ impl Census {
         switch: NodeNumber,
         model: &FabricModel,
     ) -> Vec<PacketFate> {
-        // The port towards the local port also counts the responses that it sends, and an unknown number of them is
-        // lost later. The counters of this port are evidence only together with the counters of all other ports.
+        // The switch port towards the local port also counts the responses that the switch sends, and an unknown number
+        // of them is lost later. The counters of this port are evidence only together with the counters of all other
+        // ports.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
         let links = model.node(switch).links.iter();
         let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));

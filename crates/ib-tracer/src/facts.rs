@@ -34,7 +34,7 @@ pub(crate) enum Part {
     Port,
     /// NodeDescription.
     Description,
-    /// SwitchInfo, for `LinearFDBTop`.
+    /// SwitchInfo, which contains `LinearFDBTop`.
     Switch,
     /// PortInfo of the port at the near end of a link.
     Near,

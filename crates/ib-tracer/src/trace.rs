@@ -51,7 +51,7 @@ pub enum Verdict {
     },
     /// Proven good, because the hop leads to the local port, which receives the responses to all probes.
     Own,
-    /// Proven bad: the preceding switch forwards differently from its table.
+    /// Proven bad: the preceding switch does not forward as its table specifies.
     Misdirected {
         /// Arrival port of a probe at the node of the hop; `None` if no probe arrived.
         actual: Option<u8>,

@@ -10,13 +10,13 @@ use ib_wire::mad::acm::AddressType;
 
 use crate::Address;
 
-/// Offset in a message of the number of further addresses.
+/// Offset of the number of further addresses in a message.
 const COUNT: usize = 23;
 
-/// Offset in a message of the number of groups.
+/// Offset of the number of groups in a message.
 const GROUP_COUNT: usize = 20;
 
-/// Offset in a message of the groups.
+/// Offset of the groups in a message.
 const GROUPS: usize = 152;
 
 /// Writes addresses other than `main` after the groups of a message. Leaves out addresses that do not fit.

@@ -157,7 +157,7 @@ impl MulticastGroups {
         let Some(group) = self.groups.get_mut(index).filter(|_| cx.port_state().is_active) else {
             return;
         };
-        // An outstanding request is cancelled, since the SM or the LID of the port may have changed.
+        // An outstanding request to join the group is cancelled, since the SM or the LID of the port may have changed.
         cx.cancel_sa(group.request.take());
         if let Some(at) = group.retry.take() {
             cx.clear_timer(at, Timer::Join(index));

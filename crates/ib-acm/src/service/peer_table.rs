@@ -45,7 +45,7 @@ impl PeerTable {
         }
     }
 
-    /// Removes all SA routes. Keeps preloaded routes if `keep_preloaded` is true.
+    /// Removes all routes that the SA returned and, if `keep_preloaded` is false, also the preloaded ones.
     pub(super) fn remove_routes(&mut self, keep_preloaded: bool) {
         self.lid_routes.clear();
         self.cache.for_each(|peer| peer.route = peer.route.filter(|route| route.is_preloaded()));

@@ -34,7 +34,7 @@ use crate::cache::{NO_GROUP, PeerKey};
 pub(super) enum Response {
     /// No result yet. The response is queued later.
     Pending,
-    /// The path that was found without delay.
+    /// The path, which is known immediately.
     Path(PathRecord),
     /// The request failed.
     Failed(ClientStatus),

@@ -82,8 +82,8 @@ struct Net {
     /// each with the host that receives it.
     is_slow: bool,
     late: Vec<(usize, Datagram)>,
-    /// Status of the SA's responses to joins. If `refused_sl` is set, only groups with this service level get the
-    /// status.
+    /// Status of the SA's responses to joins. If `refused_sl` is set, only joins of groups with this service level get
+    /// this status.
     refusal: MadStatus,
     refused_sl: Option<u8>,
     /// Hosts whose messages contain only one address, like messages of ibacm.

@@ -551,7 +551,7 @@ fn queued_changes_fail_if_writers_are_unknown() {
     assert!(opened(&found) && found.contains(&ClientEvent::MaybeOverwritten(disk)), "{found:?}");
     assert!(found.contains(&ClientEvent::Done(2, Errno::EIO)), "{found:?}");
     assert!(found.contains(&ClientEvent::Done(3, Errno::OK)), "{found:?}");
-    // Later commands are executed, even after another loss of the session.
+    // Commands that are submitted from now on are executed, even after another loss of the session.
     place.lose(&mut client, 2);
     client.submit(disk, 4, write(0));
     let found = place.connect(&mut client, 3);

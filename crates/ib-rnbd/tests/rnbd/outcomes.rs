@@ -340,7 +340,8 @@ fn flush_fails_once_if_cached_writes_may_be_lost() {
             lab.offer(if matches!(after, After::Restarted | After::WithoutCache) { 2 } else { 1 });
         });
         assert_eq!([(); 2].map(|()| ask(&mut lab, flush)), expected, "{after:?} {before:?}");
-        // Only unflushed changes can be lost, so a second loss without a write has no effect.
+        // Only unflushed changes can be lost. So a second loss of the session, without a write in between, has no
+        // effect.
         lose(&mut lab, |lab| lab.offer(3));
         assert_eq!(ask(&mut lab, flush), Errno::OK, "{after:?} {before:?}");
     }

@@ -86,8 +86,8 @@ fn counters_at_a_shared_lid_are_not_reported_as_a_fault() {
     assert!(tally.false_good.is_empty(), "{:#?}", tally.false_good);
 }
 
-/// If responses are lost after they have left a switch, the counters of the switch look as if it had sent the probes
-/// out of the same port.
+/// If responses are lost after they have left a switch, the counters of the switch count them like probes. It then
+/// seems that the switch has sent the probes out of the port for the responses.
 #[test]
 fn lost_responses_are_not_counted_as_a_fault() {
     let mut tally = Tally::default();

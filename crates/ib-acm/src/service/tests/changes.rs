@@ -145,7 +145,7 @@ fn service_levels_are_compared_with_all_groups() {
     let differs = |event: &Event| matches!(event, Event::RoutesDiffer { group: 3, given: 0, .. });
     let events = net.events(0);
     assert!(events.iter().any(differs), "{events:?}");
-    // If all service levels are equal, the preferred group is used.
+    // If all service levels are equal, routes are derived from the preferred group.
     net.sl = 3;
     let base_group = GroupSpec { sl: 3, ..config.base_group };
     let mut net = Net::new(2, &ServiceConfig { base_group, ..config });

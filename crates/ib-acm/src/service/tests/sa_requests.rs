@@ -40,7 +40,7 @@ fn used_route_survives_a_busy_sa() {
                 net.run_for(SECOND);
                 assert!(net.cached_path(0, &to).is_some(), "{status} {to} at {:?}", net.now);
             }
-            // Because the SA is busy, the query is repeated, after intervals that are doubled each time.
+            // Because the SA is busy, the service repeats the query, and doubles the interval each time.
             let count = net.wanted.len();
             assert!((3..=14).contains(&count), "{status} {to}: {count}");
             // The service repeats the query even if no client requests the route.
