@@ -155,7 +155,7 @@ pub struct CmCounters {
     pub refused: u64,
     /// Half-open connections that the CM ended to make room for other requests.
     pub evicted: u64,
-    /// Stale connections that the CM ended, because the peer uses the queue pair for another connection.
+    /// Stale connections that the CM ended, because the peer uses its queue pair for another connection.
     pub stale: u64,
     /// REJs and other responses that were not sent because the limit of responses per second was reached.
     pub limited: u64,

@@ -29,7 +29,7 @@ pub enum CmEvent {
     Rejected {
         /// The connection.
         id: ConnectionId,
-        /// The rejected message.
+        /// The type of the message that the REJ rejects.
         message: ReferencedMessage,
         /// The reason.
         reason: RejectReason,

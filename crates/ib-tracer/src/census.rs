@@ -395,8 +395,8 @@ impl Census {
             ];
             found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
         }
-        // Another port than the port of the table is reported only if the port of the table has not counted the bursts.
-        // If requests were lost, the counters of the port of the table must have been read.
+        // Another port than the one in the table is reported only if the port in the table has not counted the bursts.
+        // If requests were lost, the counters of the port in the table must have been read.
         if let [(PacketFate::Sent(port) | PacketFate::Discarded(port), Some([small, large]))] =
             found[..]
             && Some(port) != expected

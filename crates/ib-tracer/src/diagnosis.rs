@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Maximum number of candidates (sets of faults) that are returned.
 const MAX_CANDIDATES: usize = 16;
 
-/// Maximum number of conflicts that are considered.
+/// Maximum number of conflicts that the search for candidates considers.
 const MAX_CONFLICTS: usize = 64;
 
 /// Returns true if a component is in every candidate, whatever the number of faults.

@@ -21,7 +21,7 @@ pub struct TracedNode {
     pub guid: Guid,
     /// The node type.
     pub kind: NodeKind,
-    /// Number of external ports.
+    /// Number of external ports of the node.
     pub ports: u8,
     /// The node description.
     pub description: String,

@@ -385,7 +385,7 @@ impl Tracer {
         self.purposes.insert(id, purpose);
     }
 
-    /// Processes completed requests.
+    /// Processes the MAD requests that have completed.
     fn collect(&mut self, now: Instant) {
         while let Some(completion) = self.requester.poll_event() {
             let Some(purpose) = self.purposes.remove(&completion.transaction_id) else { continue };

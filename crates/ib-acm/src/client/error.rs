@@ -23,7 +23,7 @@ pub enum RequestError {
     NoEndpoint(Address),
 }
 
-/// Error of a client.
+/// Error of a client's connection or request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {

@@ -29,7 +29,7 @@ pub enum Reply {
     Endpoint(EndpointDescription),
 }
 
-/// Paths to a destination.
+/// The paths to a destination, as the service returned them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     /// The primary path.

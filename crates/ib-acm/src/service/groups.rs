@@ -35,7 +35,7 @@ struct MulticastGroup {
     failures: u32,
     /// Outstanding request to the SA to join the group.
     request: Option<TransactionId>,
-    /// Time of the next attempt after a failed join.
+    /// Time of the next attempt to join, after a failed join.
     retry: Option<Instant>,
 }
 

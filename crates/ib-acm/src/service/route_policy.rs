@@ -48,7 +48,7 @@ pub(super) enum RouteSource {
 /// Tells whether service levels that the SA has returned before remain in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownLevels {
-    /// The service levels are used until others are received.
+    /// Known service levels remain in use until the SA returns others.
     Keep,
     /// The service levels are invalid, because there is another SM or the port has another LID.
     Discard,

@@ -156,7 +156,7 @@ impl Cm {
         }
     }
 
-    /// Ends a stale connection: the peer uses the connection's queue pair for another connection.
+    /// Ends a stale connection: the peer uses its queue pair for another connection.
     ///
     /// Sends a DREQ, but does not wait for the response.
     pub(super) fn tear_down_stale(&mut self, now: Instant, id: ConnectionId) {

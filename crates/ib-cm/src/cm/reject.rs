@@ -188,7 +188,7 @@ impl Cm {
         if mra.message != awaited {
             self.counters.unexpected += 1;
         } else if connection.is_extended {
-            // Only one MRA is accepted per transmission of the message, so that the wait is finite.
+            // Only one MRA is accepted per transmission of the message, so that the CM does not wait forever.
             self.counters.duplicates += 1;
         } else {
             let more = self.config.limited_timeout(mra.service_timeout);
