@@ -38,11 +38,12 @@ pub struct CmConfig {
     pub response_timeout: u8,
     /// Packet life time: 4.096 µs × 2^exponent, with this exponent from 0 to 31.
     pub packet_life_time: u8,
-    /// Service timeout in an MRA, an exponent, 0 to 31. The CM sends an MRA if the peer repeats a message before the
-    /// consumer has responded. If the response after the MRA is lost, the peer waits for this time before it repeats
-    /// its message.
+    /// Service timeout in an MRA: 4.096 µs × 2^exponent, with this exponent from 0 to 31. The CM sends an MRA if the
+    /// peer repeats a message before the consumer has responded. If the response after the MRA is lost, the peer waits
+    /// for this time before it repeats its message.
     pub service_timeout: u8,
-    /// Maximum timeout, an exponent. A larger timeout in a REQ or MRA of a peer counts as this maximum.
+    /// Maximum timeout: 4.096 µs × 2^exponent, with this exponent. A larger timeout in a REQ or MRA of a peer counts as
+    /// this maximum.
     pub longest_timeout: u8,
     /// If the consumer does not respond to a REQ, REP or `SIDR_REQ` within this time, the CM rejects the message.
     pub consumer_timeout: Duration,
@@ -54,13 +55,13 @@ pub struct CmConfig {
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
-    /// Maximum number of received requests that are not established (half-open).
+    /// Maximum number of half-open connections: their REQ was received, but they are not established yet.
     ///
-    /// If the limit is reached, a further request ends a connection that waits for its RTU: the
-    /// oldest one of the address with the most such connections. So no address can shut out others with requests
-    /// that it does not complete. If no connection waits for its RTU, the further request is rejected.
+    /// If the limit is reached when a REQ arrives, the CM ends a connection that waits for its RTU: the oldest one of
+    /// the address with the most such connections. So no address can shut out others with requests that it does not
+    /// complete. If no connection waits for its RTU, the CM rejects the REQ.
     pub max_half_open: usize,
-    /// Maximum time that an accepted request waits for its RTU.
+    /// Maximum time that a connection whose REQ was accepted waits for its RTU.
     pub half_open_time: Duration,
     /// Maximum number of responses per second to peers without a connection. Most of these responses are REJs.
     pub refusals_per_second: u32,

@@ -168,7 +168,7 @@ struct Job {
 #[derive(Debug)]
 struct TreeJob {
     mlid: u16,
-    /// Number of facts and probes for which the trace still waits.
+    /// Number of queries, probes and censuses for which the trace still waits.
     awaits: usize,
 }
 
