@@ -9,7 +9,7 @@ pub(crate) struct Out<T> {
 }
 
 impl<T: Copy> Out<T> {
-    /// Creates the pair of output parameters; fails if one is null.
+    /// Creates the output parameters from the caller's two pointers; fails if one of them is null.
     pub(crate) fn new(array: *mut *mut T, count: *mut usize) -> Result<Self, Failure> {
         if array.is_null() || count.is_null() {
             return Err(Failure::argument("the pointer for the result or for the count is NULL"));

@@ -21,7 +21,7 @@ pub struct Endpoint {
     pub device_guid: u64,
     /// The P_Key.
     pub pkey: u16,
-    /// The port number.
+    /// The number of the port on the HCA.
     pub port: u8,
     /// The number of ports of the HCA.
     pub port_count: u8,
@@ -35,7 +35,7 @@ pub struct Endpoint {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Text {
-    /// The text, padded with zeros.
+    /// A name or an address as text, padded with zeros.
     pub text: [c_char; TEXT],
 }
 

@@ -65,7 +65,7 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::ConnectionReset => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,
         io::ErrorKind::InvalidInput => libc::EINVAL,
-        // The system reports other kinds of errors, for example, if the host name is unknown.
+        // Errors of other kinds come from the system, for example, if the host name is unknown.
         _ => libc::EHOSTUNREACH,
     }
 }
@@ -80,7 +80,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Option<T>
     result
         .map_err(|Failure { number, text }| {
             let text = CString::new(text).unwrap_or_default();
-            // The thread-local text is not available while the thread exits.
+            // While a thread exits, its thread-local error text is not available.
             let _ = LAST.try_with(|last| *last.borrow_mut() = text);
             // SAFETY: the pointer to the `errno` of the calling thread is always valid.
             unsafe { *libc::__errno_location() = number };

@@ -19,7 +19,7 @@ pub struct PathRecordBytes(pub [u8; PathRecord::LENGTH]);
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Path {
-    /// The flags: `IB_ACM_PATH_…`.
+    /// The flags of the path: `IB_ACM_PATH_…`.
     pub flags: u32,
     /// Zero.
     pub reserved: u32,

@@ -97,7 +97,7 @@ fn c_program_calls_all_functions() {
     let unix = UnixListener::bind(&socket).expect("bind the socket");
     let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("bind a port");
     let port = tcp.local_addr().expect("the listener is bound").port();
-    // The threads end with the process.
+    // The server threads end with the test process.
     thread::spawn(move || unix.incoming().for_each(|stream| serve(stream.expect("accept"))));
     thread::spawn(move || tcp.incoming().for_each(|stream| serve(stream.expect("accept"))));
     run(Command::new(&program)

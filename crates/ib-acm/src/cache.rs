@@ -17,7 +17,7 @@ mod slots;
 
 use slots::{NONE, Slot, Slots};
 
-/// Time in tenths of a second.
+/// An instant: tenths of a second since `Instant::ZERO`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(u32);
 
@@ -54,7 +54,7 @@ pub(crate) struct SaRoute {
 }
 
 impl SaRoute {
-    /// Creates a route from the fields of a path record that depend on the peer.
+    /// Creates a route from a path record, of which it keeps only the fields that can differ between peers.
     pub(crate) fn of(path: &PathRecord, now: Instant) -> Self {
         let bytes = path.to_bytes();
         Self {
@@ -80,12 +80,12 @@ impl SaRoute {
         self.is_preloaded
     }
 
-    /// Returns the destination LID.
+    /// Returns the destination LID of the route.
     pub(crate) const fn dlid(self) -> u16 {
         self.dlid
     }
 
-    /// Returns the service level.
+    /// Returns the service level of the route.
     pub(crate) const fn sl(self) -> u8 {
         self.sl
     }
@@ -124,13 +124,13 @@ pub(crate) struct Peer {
     pub(crate) lid: u16,
     /// Index of the most preferred multicast group that the peer and the endpoint have joined; [`NO_GROUP`] if none.
     pub(crate) group: u8,
-    /// Number of addresses.
+    /// Number of addresses that the peer owns.
     addresses: u16,
     /// QP of the peer's ACM service; 0 if unknown.
     pub(crate) qpn: u32,
     /// Index of the peer's first address.
     first: u32,
-    /// Time at which the peer was last seen.
+    /// Time at which the peer or the SA last confirmed the peer.
     pub(crate) confirmed: Timestamp,
     /// Time at which a client last requested the path to the peer.
     pub(crate) used: Timestamp,
@@ -138,7 +138,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Stores the route that the SA returned.
+    /// Stores the route to the peer that the SA returned.
     pub(crate) fn set_route(&mut self, path: &PathRecord, now: Instant) {
         self.route = Some(SaRoute::of(path, now));
         self.confirm_by_sa(now);
@@ -152,7 +152,7 @@ impl Peer {
         }
     }
 
-    /// Stores a preloaded route.
+    /// Stores a preloaded route to the peer.
     pub(crate) fn set_preloaded_route(&mut self, path: &PathRecord, now: Instant) {
         self.set_route(path, now);
         self.route = self.route.map(|route| SaRoute { is_preloaded: true, ..route });
@@ -182,9 +182,9 @@ pub(crate) const MAX_ADDRESSES: u16 = 64;
 pub(crate) enum BindResult {
     /// The address was not cached.
     New,
-    /// The peer already was the owner.
+    /// The peer was the owner of the address before.
     Same,
-    /// This other peer is the owner, and the cache was not changed.
+    /// The address belongs to this other peer. The cache was not changed.
     Other(PeerKey),
     /// The peer has the maximum number of addresses, or the cache is full.
     TooMany,
@@ -229,12 +229,12 @@ impl AddressCache {
         }
     }
 
-    /// Returns the number of addresses.
+    /// Returns the number of cached addresses.
     pub(crate) const fn len(&self) -> usize {
         self.addresses.count
     }
 
-    /// Returns the number of peers.
+    /// Returns the number of cached peers.
     pub(crate) const fn peers(&self) -> usize {
         self.peers.count
     }
@@ -305,12 +305,12 @@ impl AddressCache {
         (!cached.is_preloaded).then_some(cached.seen)
     }
 
-    /// Returns a peer.
+    /// Returns the peer with this key.
     pub(crate) fn peer(&self, key: PeerKey) -> Option<&Peer> {
         self.peers.get(key.0)
     }
 
-    /// Returns a peer, whose fields other than the GID may be changed.
+    /// Returns the peer with this key. The caller may change its fields other than the GID.
     pub(crate) fn peer_mut(&mut self, key: PeerKey) -> Option<&mut Peer> {
         self.peers.get_mut(key.0)
     }
@@ -464,7 +464,8 @@ impl AddressCache {
         victim.is_some_and(|number| self.unbind_number(number))
     }
 
-    /// Removes an address, and also its owner if the owner has no other address. Returns false if there was none.
+    /// Removes an address, and also its owner if the owner has no other address. Returns false if the address was not
+    /// cached.
     pub(crate) fn unbind(&mut self, address: &Address) -> bool {
         self.find(address).is_some_and(|number| self.unbind_number(number))
     }
@@ -565,7 +566,7 @@ impl AddressCache {
         before - self.len()
     }
 
-    /// Changes all peers.
+    /// Calls `change` for each peer.
     pub(crate) fn for_each(&mut self, mut change: impl FnMut(&mut Peer)) {
         for slot in &mut self.peers.slots {
             if let Slot::Taken(peer) = slot {

@@ -113,13 +113,13 @@ pub trait Port {
     /// Returns the number of times that [`Port::state`] has changed.
     fn changes(&self) -> u64;
 
-    /// Returns the current state.
+    /// Returns the current state of the port.
     fn state(&self) -> PortState;
 
     /// Executes an action. Returns false if this fails, for example because a queue is full or the QP does not exist. A
     /// datagram is then lost.
     fn act(&mut self, action: &Action) -> bool;
 
-    /// Returns the next input.
+    /// Returns the next input from the port.
     fn receive(&mut self) -> Option<Arrived>;
 }

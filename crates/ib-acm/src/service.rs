@@ -110,7 +110,7 @@ impl Service {
         self.source_of = source_of;
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration of the service.
     #[must_use]
     pub const fn config(&self) -> &ServiceConfig {
         &self.shared.config
@@ -128,7 +128,7 @@ impl Service {
         self.shared.pending.count
     }
 
-    /// Returns the sums of the counters of all endpoints.
+    /// Returns the sum of each counter over all endpoints.
     #[must_use]
     pub fn perf_counters(&self) -> PerfCounters {
         self.table.counters()
@@ -179,7 +179,7 @@ impl Service {
     /// add preloaded routes again with [`Service::preload_paths`].
     pub fn configure(&mut self, now: Instant, config: ServiceConfig) {
         let before = std::mem::replace(&mut self.shared.config, config);
-        // The sweep interval may have changed.
+        // The interval of cache sweeps may have changed.
         self.next_sweep = Some(now + self.shared.config.timeout);
         self.table.reconfigure(now, &mut self.shared, &before);
     }
@@ -389,7 +389,8 @@ impl Service {
         self.shared.events.pop_front()
     }
 
-    /// Exchanges state, input and actions with a port; returns true if there were any. `seen` is the previous value of
+    /// Passes the state and the input of a port to the service, and executes the service's actions at the port. Returns
+    /// true if the state had changed, or if there was input or an action. `seen` is the previous value of
     /// [`Port::changes`], or `None` at the first call.
     pub fn drive(
         &mut self,

@@ -135,7 +135,7 @@ impl Cm {
     /// Returns true if the message is accepted even if its ICRC could be checked only in part. Returns false for
     /// messages of a connection with an HCA of ibfabric.
     fn accepts_weak(&self, mad: &Mad) -> bool {
-        // In all messages except REQ and SIDR_REQ, the receiver's communication ID is the second one.
+        // In all messages except REQ and SIDR_REQ, the receiver's communication ID is the second ID in the message.
         let number = match mad.attribute_id() {
             AttributeId::CM_REQ | AttributeId::CM_SIDR_REQ | AttributeId::CM_SIDR_REP => {
                 return true;
@@ -167,7 +167,7 @@ impl Cm {
         Some(datagram)
     }
 
-    /// Returns the next event.
+    /// Returns the next event for the consumer.
     pub fn poll_event(&mut self) -> Option<CmEvent> {
         self.events.pop_front()
     }
@@ -196,7 +196,7 @@ impl Cm {
         self.sidr.len()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the CM.
     #[must_use]
     pub const fn counters(&self) -> CmCounters {
         self.counters
@@ -277,7 +277,8 @@ impl Cm {
         }
     }
 
-    /// Sends a response to a peer without a connection. If the limit per second is reached, drops the response.
+    /// Sends a response to a peer without a connection. If the limit of such responses per second is reached, drops the
+    /// response.
     fn reply_rate_limited(&mut self, route: Route, mad: Mad) {
         if self.refusals == 0 {
             self.counters.limited += 1;

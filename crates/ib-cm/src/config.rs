@@ -34,15 +34,16 @@ pub struct CmConfig {
     /// Number of retransmissions of REQ, `SIDR_REQ` and the active side's DREQ, 0 to 15. The REQ contains this number,
     /// and the peer applies it to its REP.
     pub retries: u8,
-    /// Response timeout of both sides, an exponent, 0 to 31.
+    /// Response timeout of both sides: 4.096 µs × 2^exponent, with this exponent from 0 to 31.
     pub response_timeout: u8,
-    /// Packet life time, an exponent, 0 to 31.
+    /// Packet life time: 4.096 µs × 2^exponent, with this exponent from 0 to 31.
     pub packet_life_time: u8,
-    /// Service timeout in an MRA, an exponent, 0 to 31. The CM sends an MRA if the peer repeats a message before the
-    /// consumer has responded. If the response after the MRA is lost, the peer waits for this time before it repeats
-    /// its message.
+    /// Service timeout in an MRA: 4.096 µs × 2^exponent, with this exponent from 0 to 31. The CM sends an MRA if the
+    /// peer repeats a message before the consumer has responded. If the response after the MRA is lost, the peer waits
+    /// for this time before it repeats its message.
     pub service_timeout: u8,
-    /// Maximum timeout, an exponent. If a REQ or MRA of a peer has a larger timeout, the maximum is used instead.
+    /// Maximum timeout: 4.096 µs × 2^exponent, with this exponent. A larger timeout in a REQ or MRA of a peer counts as
+    /// this maximum.
     pub longest_timeout: u8,
     /// If the consumer does not respond to a REQ, REP or `SIDR_REQ` within this time, the CM rejects the message.
     pub consumer_timeout: Duration,
@@ -54,13 +55,13 @@ pub struct CmConfig {
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
-    /// Maximum number of received requests that are not established (half-open).
+    /// Maximum number of half-open connections: their REQ was received, but they are not established yet.
     ///
-    /// If the limit is reached, a further request ends a connection that waits for its RTU: the
-    /// oldest one of the address with the most such connections. So no address can shut out others with requests
-    /// that it does not complete. If no connection waits for its RTU, the further request is rejected.
+    /// If the limit is reached when a REQ arrives, the CM ends a connection that waits for its RTU: the oldest one of
+    /// the address with the most such connections. So no address can shut out others with requests that it does not
+    /// complete. If no connection waits for its RTU, the CM rejects the REQ.
     pub max_half_open: usize,
-    /// Maximum time that an accepted request waits for its RTU.
+    /// Maximum time that a connection whose REQ was accepted waits for its RTU.
     pub half_open_time: Duration,
     /// Maximum number of responses per second to peers without a connection. Most of these responses are REJs.
     pub refusals_per_second: u32,
@@ -116,7 +117,7 @@ impl CmConfig {
     }
 }
 
-/// Minimum retransmission timeout, an exponent: 16.8 ms.
+/// Minimum retransmission timeout as an exponent: 4.096 µs × 2^12 = 16.8 ms.
 const SHORTEST_TIMEOUT: u8 = 12;
 
 /// Returns 4.096 µs × 2^exponent; exponents above 31 count as 31, which is 2 h 26 min.
@@ -155,9 +156,9 @@ pub struct CmCounters {
     pub refused: u64,
     /// Half-open connections that the CM ended to make room for other requests.
     pub evicted: u64,
-    /// Stale connections that the CM ended, because the peer uses the queue pair for another connection.
+    /// Stale connections that the CM ended, because the peer uses its queue pair for another connection.
     pub stale: u64,
-    /// REJs and other responses that were not sent because of the limit per second.
+    /// REJs and other responses that were not sent because the limit of responses per second was reached.
     pub limited: u64,
     /// Responses dropped because too many were queued: [`poll_transmit`](super::Cm::poll_transmit) was called too late.
     pub overflowed: u64,

@@ -100,7 +100,7 @@ pub(crate) struct Connection {
     pub(crate) local_qpn: Qpn,
     /// HCA, communication ID and queue pair of the peer; `None` on the active side before the REP.
     pub(crate) remote: Option<RemoteEnd>,
-    /// The retransmission timeout.
+    /// The retransmission timeout of the connection's messages.
     pub(crate) interval: Duration,
     /// The maximum number of retransmissions of a message.
     pub(crate) retries: u8,
@@ -108,7 +108,7 @@ pub(crate) struct Connection {
     pub(crate) retries_left: u8,
     /// True if an MRA has extended the timeout of the last message.
     pub(crate) is_extended: bool,
-    /// The last message, for retransmission.
+    /// The message that this CM has sent last for the connection, for retransmission.
     pub(crate) last: Option<Mad>,
     /// True if the peer knows the local communication ID.
     pub(crate) peer_knows_id: bool,

@@ -119,7 +119,8 @@ impl ConnectionTable {
         !self.awaiting_rtu.is_empty()
     }
 
-    /// Selects the address with the most connections that wait for their RTU, and returns the oldest of them.
+    /// Selects the address with the most connections that wait for their RTU. Returns the oldest of this address's
+    /// connections.
     pub(crate) fn oldest_awaiting_rtu(&self) -> Option<&Connection> {
         let mut most: Option<(usize, Reverse<u64>, ConnectionId)> = None;
         let mut rest = self.awaiting_rtu.iter().peekable();

@@ -36,9 +36,9 @@ pub enum CmError {
     PrivateDataTooLong {
         /// The message.
         message: &'static str,
-        /// The length in bytes.
+        /// The length of the private data in bytes.
         length: usize,
-        /// The maximum length in bytes.
+        /// The maximum length of private data in the message, in bytes.
         limit: usize,
     },
     /// The value of a field is out of range.

@@ -29,7 +29,7 @@ pub enum CmEvent {
     Rejected {
         /// The connection.
         id: ConnectionId,
-        /// The rejected message.
+        /// The type of the message that the REJ rejects.
         message: ReferencedMessage,
         /// The reason.
         reason: RejectReason,
@@ -91,9 +91,9 @@ pub enum Failure {
 /// The reason why an established connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// This side has disconnected, and the peer has confirmed.
+    /// The consumer of this CM has disconnected, and the peer has responded.
     Local,
-    /// This side has disconnected, and the peer did not respond.
+    /// The consumer of this CM has disconnected, and the peer did not respond.
     Unanswered,
     /// The peer has disconnected.
     Remote,
@@ -149,7 +149,7 @@ pub struct SidrRequested {
     pub listener: ListenerId,
     /// The service.
     pub service_id: ServiceId,
-    /// Route of the response to the request.
+    /// Route of the response to the `SIDR_REQ`.
     pub route: Route,
     /// The P_Key.
     pub p_key: PKey,
@@ -166,7 +166,7 @@ pub struct SidrResolved {
     pub id: SidrId,
     /// The status. Other fields are valid only if it is [`SidrStatus::VALID`].
     pub status: SidrStatus,
-    /// The queue pair.
+    /// The queue pair of the service.
     pub qpn: Qpn,
     /// The Q_Key of the queue pair.
     pub q_key: QKey,
@@ -178,7 +178,7 @@ pub struct SidrResolved {
 
 /// Returns the largest acceptable path MTU, if the additional information `info` of a REJ contains it.
 ///
-/// The code is normally in the upper four bits, as in a REQ. A code in the lower bits is accepted, too.
+/// The code of the MTU is normally in the upper four bits, as in a REQ. A code in the lower bits is accepted, too.
 #[must_use]
 pub fn accepted_mtu(reason: RejectReason, info: &[u8]) -> Option<Mtu> {
     let &code = info.first().filter(|_| reason == RejectReason::INVALID_MTU)?;

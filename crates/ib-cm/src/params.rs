@@ -22,24 +22,25 @@ pub struct ConnectParams {
     pub qpn: Qpn,
     /// First PSN that the peer has to use.
     pub starting_psn: Psn,
-    /// RC or UC.
+    /// The transport service: RC or UC.
     pub transport: TransportService,
     /// The MTU of the packets: 256 to 4096.
     pub path_mtu: MtuCode,
-    /// The rate of the path; 0 on Ethernet.
+    /// The code of the path's rate; 0 on Ethernet.
     pub rate: RateCode,
     /// The P_Key.
     pub p_key: PKey,
-    /// Responder resources: maximum number of READs and atomics that the peer may have outstanding.
+    /// Responder resources: maximum number of READs and atomics that the peer may have outstanding at the local queue
+    /// pair.
     pub responder_resources: u8,
-    /// Initiator depth: maximum number of READs and atomics that this side may have outstanding.
+    /// Initiator depth: maximum number of READs and atomics that the local queue pair may have outstanding.
     pub initiator_depth: u8,
-    /// Retry count, 0 to 7.
+    /// Transport retry count that the peer has to use, 0 to 7.
     pub retry_count: u8,
     /// RNR retry count that the peer has to use: 0 to 6, or 7 for no limit.
     pub rnr_retry_count: u8,
-    /// ACK timeout that the peer has to use, an exponent, 0 to 31. Linux uses it for the queue pair of the passive
-    /// side.
+    /// ACK timeout that the peer has to use: 4.096 µs × 2^exponent, with this exponent from 0 to 31. Linux uses it for
+    /// the queue pair of the passive side.
     pub local_ack_timeout: u8,
     /// True if the local queue pair has end-to-end flow control.
     pub flow_control: bool,
@@ -118,10 +119,11 @@ pub struct AcceptParams {
     /// Responder resources: maximum number of READs and atomics that the peer may have outstanding. Values above the
     /// initiator depth of the REQ have no effect.
     pub responder_resources: u8,
-    /// Initiator depth: maximum number of READs and atomics that this side may have outstanding. The
+    /// Initiator depth: maximum number of READs and atomics that the local queue pair may have outstanding. The
     /// consumer must not set it above the responder resources of the REQ.
     pub initiator_depth: u8,
-    /// Target ACK delay of this side, an exponent, 0 to 31. The peer adds it to its ACK timeout.
+    /// Target ACK delay of the local HCA: 4.096 µs × 2^exponent, with this exponent from 0 to 31. The peer adds it to
+    /// its ACK timeout.
     pub target_ack_delay: u8,
     /// RNR retry count that the peer has to use: 0 to 6, or 7 for no limit.
     pub rnr_retry_count: u8,
@@ -191,7 +193,7 @@ pub struct SidrParams {
 pub struct SidrReply {
     /// The status, which is [`SidrStatus::VALID`] if the service has a queue pair.
     pub status: SidrStatus,
-    /// The queue pair; 0 if there is none.
+    /// The queue pair of the service; 0 if the service has none.
     pub qpn: Qpn,
     /// The Q_Key of the queue pair.
     pub q_key: QKey,

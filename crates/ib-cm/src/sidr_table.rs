@@ -11,16 +11,16 @@ use crate::id::{ServiceId, SidrId, SidrRequestId};
 /// Key of a peer's SIDR request: GID and LID of the peer, and the request ID.
 pub(crate) type PeerRequest = (Gid, u16, u32);
 
-/// A request that this CM has sent and that has no response yet.
+/// A SIDR request that this CM has sent and that has no response yet.
 #[derive(Debug)]
 pub(crate) struct SentRequest {
     pub(crate) route: Route,
     pub(crate) mad: Mad,
-    /// Number of retransmissions that are left.
+    /// Number of retransmissions of the `SIDR_REQ` that are left.
     pub(crate) retries_left: u8,
 }
 
-/// A request of a peer.
+/// A SIDR request that a peer has sent.
 #[derive(Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) peer: PeerRequest,
@@ -41,28 +41,28 @@ pub(crate) struct SidrTable {
 }
 
 impl SidrTable {
-    /// Returns the number of all requests, sent and received.
+    /// Returns the number of all SIDR requests, sent and received.
     pub(crate) fn len(&self) -> usize {
         self.sent.len() + self.received.len()
     }
 
-    /// Returns the number of requests of peers.
+    /// Returns the number of SIDR requests of peers.
     pub(crate) fn received(&self) -> usize {
         self.received.len()
     }
 
-    /// Returns the peer's request with this key.
+    /// Returns the SIDR request of a peer with this key.
     pub(crate) fn find(&self, peer: &PeerRequest) -> Option<(SidrRequestId, &ReceivedRequest)> {
         let id = *self.by_peer.get(peer)?;
         Some((id, self.received.get(&id)?))
     }
 
-    /// Returns the peer's request with this ID, unless it already has a response.
+    /// Returns the SIDR request of a peer with this ID, unless it already has a response.
     pub(crate) fn unanswered(&mut self, id: SidrRequestId) -> Option<&mut ReceivedRequest> {
         self.received.get_mut(&id).filter(|request| request.response.is_none())
     }
 
-    /// Adds a request of a peer; returns its ID.
+    /// Adds a SIDR request of a peer; returns its ID.
     pub(crate) fn insert(&mut self, request: ReceivedRequest) -> SidrRequestId {
         let id = SidrRequestId(self.next);
         self.next += 1;
@@ -71,7 +71,7 @@ impl SidrTable {
         id
     }
 
-    /// Removes a request of a peer.
+    /// Removes a SIDR request of a peer.
     pub(crate) fn remove(&mut self, id: SidrRequestId) {
         if let Some(request) = self.received.remove(&id) {
             self.by_peer.remove(&request.peer);

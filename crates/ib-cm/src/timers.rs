@@ -13,7 +13,7 @@ pub(crate) enum Timer {
     TimeWait,
 }
 
-/// Owner of a timer.
+/// The connection or SIDR request to which a timer belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Connection(ConnectionId),
@@ -21,5 +21,5 @@ pub(crate) enum Key {
     SidrReceived(SidrRequestId),
 }
 
-/// The deadlines of the timers, at most one per owner.
+/// The deadlines of the timers, at most one for each connection or SIDR request.
 pub(crate) type Deadlines = ib_types::Deadlines<Key, Timer>;

@@ -34,8 +34,8 @@ pub struct DeviceId(u32);
 /// An event of the RNBD client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A device was opened: its ID, its geometry, and the earlier writes that it has kept ([`Kept::All`] at the first
-    /// opening).
+    /// A device was opened: its ID, its geometry, and which of the client's earlier writes it still has ([`Kept::All`]
+    /// at the first opening).
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
@@ -50,7 +50,7 @@ pub enum ClientEvent {
     Done(u64, Errno),
 }
 
-/// The earlier writes that a reopened device has kept.
+/// Tells which of the client's earlier writes a reopened device still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The device has kept all writes.
@@ -65,11 +65,11 @@ pub enum Kept {
 enum State {
     /// The device has to be opened, as soon as the session is connected.
     Wanted,
-    /// The open message was sent. The value is the number of paths that had been connected until then.
+    /// The open message was sent. The value is that of `Client::paths` at this time.
     Opening(u32),
     /// The device is open. The value is the number that the server has assigned to the device.
     Open(u32),
-    /// The server has refused the device.
+    /// The server has refused to open the device.
     Refused(Errno),
     /// The device was open before, and the server refuses it temporarily.
     Delayed,
@@ -81,9 +81,9 @@ struct Device {
     mode: AccessMode,
     state: State,
     geometry: Option<Geometry>,
-    /// The history of the device's data, from the server's last open response.
+    /// The report about the device's data in the server's last open response.
     history: Option<DataHistory>,
-    /// Number of consecutive refusals since the device was open.
+    /// Number of consecutive times that the server has refused to open the device.
     refusals: u32,
 }
 
@@ -111,10 +111,10 @@ pub struct Client {
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: VersionState,
-    /// Number of paths that were connected so far.
+    /// Number of times that a path was connected.
     paths: u32,
-    /// Value of `paths` when the version was sent. If `paths` has changed since, the version is sent again. The server
-    /// may have lost all other paths, so that the new path has started a new session.
+    /// Value of `paths` when the version was sent. If `paths` has changed since, the version is sent again. If the
+    /// server had lost all earlier paths, the new path has started a new session.
     greeted: u32,
     /// Number of times that the server's device numbers became invalid.
     forgotten: u32,
@@ -289,7 +289,7 @@ impl Client {
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         match self.greeting {
             VersionState::Unconnected => return None,
-            // Until the response to the version is received, only commands for open devices can be sent.
+            // Until the response to the version message is received, only commands for open devices can be sent.
             VersionState::Sent => return self.next_command(),
             VersionState::Due => {
                 (self.greeting, self.greeted) = (VersionState::Sent, self.paths);
@@ -319,7 +319,7 @@ impl Client {
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
         if let Some((id, device)) = wanted.next() {
             if self.greeted != self.paths {
-                // In a new session, a Linux server may give the earlier numbers to other devices.
+                // In a new session, a Linux server may give the device numbers of the old session to other devices.
                 if self.server.is_none() {
                     self.forget();
                 }
@@ -447,13 +447,13 @@ impl Client {
                 (answer.extension == SessionMessage::EXTENSION_RESPONSE).then_some(answer.number);
             let before = std::mem::replace(&mut self.server, server);
             if before.is_some() && before != server {
-                // The path leads to another server, or the server was restarted, so no device is open.
+                // The path leads to another server, or the server was restarted, so no device is open at the server.
                 self.forget();
             }
             self.greeting = VersionState::Done;
             return;
         }
-        // The server has refused the version, so no device can be opened.
+        // The server has refused the client's protocol version, so no device can be opened.
         let waits = |device: &Device| matches!(device.state, State::Wanted | State::Opening(_));
         let waiting = self.devices.iter().filter(|(_, device)| waits(device));
         let ids: Vec<DeviceId> = waiting.map(|(&id, _)| id).collect();
@@ -472,7 +472,7 @@ impl Client {
     fn opened(&mut self, id: DeviceId, errno: Errno, data: &[u8]) {
         let server = self.server;
         let Some(device) = self.devices.get_mut(&id) else {
-            // The user has closed the device before the response arrived, so the client closes it at the server.
+            // The user has closed the device before the open response arrived, so the client closes it at the server.
             if let (true, Ok(Message::OpenResponse(it))) = (errno.is_ok(), Message::parse(data)) {
                 self.closing.push_back(it.device_id);
             }
@@ -511,7 +511,7 @@ impl Client {
             Some(before) => match compare(before, (geometry, history), device.mode, &device.name) {
                 Ok(found) => found,
                 Err(why) => {
-                    // The device is closed at the server, because other clients may wait for it.
+                    // The client closes the device at the server, because another client may wait to open it.
                     self.closing.push_back(number);
                     return self.refuse(id, Errno::EIO, |_| why);
                 }
@@ -547,7 +547,7 @@ impl Client {
         self.fail(id, errno);
     }
 
-    /// Returns the next event.
+    /// Returns the next event for the user.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }

@@ -23,7 +23,7 @@ pub(crate) enum Recovery {
 /// A message that the client has sent or tried to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The protocol version.
+    /// The message with the protocol version of the client.
     Session,
     /// A request to open a device.
     Open(OpenRequest),
@@ -44,9 +44,9 @@ pub(crate) struct OpenRequest {
     /// True if a path was connected after the request was sent. This path may lead to a session in which the client
     /// has not sent its version.
     pub(crate) is_outdated: bool,
-    /// True if the device was open before.
+    /// True if the client had the device open at any time before this request.
     pub(crate) was_open: bool,
-    /// Number of consecutive refusals before this request.
+    /// Number of consecutive refusals of the server to open the device, before this request.
     pub(crate) refusals: u32,
 }
 
@@ -66,11 +66,12 @@ pub(crate) enum DeviceState {
 /// Tells whether the server may have lost the session state, although the session has a connected path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionLoss {
-    /// The loss is impossible, because no path was connected since the device was opened.
+    /// The server cannot have lost the session state, because no path was connected since the device was opened.
     Excluded,
-    /// The loss is possible.
+    /// The server may have lost the session state.
     Possible,
-    /// The loss is possible, but devices were already reopened [`MAX_REOPENINGS`] times without a successful command.
+    /// The server may have lost the session state. All devices were already reopened [`MAX_REOPENINGS`] times, and no
+    /// command has succeeded since.
     Repeated,
     /// The server has lost the session state, and devices are being reopened.
     Known,

@@ -54,9 +54,9 @@ pub struct RemoteConfig {
 /// The way in which the user gets READ data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
-    /// The data is discarded.
+    /// READ data is discarded.
     Dropped,
-    /// The data is copied from the registered memory.
+    /// READ data is copied from the registered memory.
     Copied,
     /// Data of at least this many bytes is lent: the user reads it in the registered memory ([`Remote::take_data`]).
     /// Shorter data is copied. Longer data is also copied while half of the buffers are lent.
@@ -73,7 +73,7 @@ pub enum RemoteEvent {
     Opened(DeviceId, Geometry),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
-    /// An event of the session.
+    /// An event of the RTRS session.
     Session(SessionEvent),
 }
 
@@ -83,7 +83,7 @@ const ADMIN: usize = 64;
 /// Number of buffers for responses about the session and devices.
 const ADMINS: usize = 16;
 
-/// Delay until the client requests a temporarily refused device again.
+/// Delay until the client tries again to open a temporarily refused device.
 const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
 /// A message in flight.
@@ -105,7 +105,7 @@ pub struct Remote {
     /// Messages in flight, by the numbers (`Request::user`) of the RTRS requests that carry them.
     messages: Slab<Message>,
     devices: Devices,
-    /// Temporarily refused devices, and the times at which they are requested again.
+    /// Temporarily refused devices, and the times at which the client tries to open them again.
     delayed: BTreeMap<DeviceId, Instant>,
     /// Devices that the user has closed, but that still have parts of commands in flight, and the numbers that the
     /// server has assigned to these devices.
@@ -165,7 +165,8 @@ impl Remote {
 
     /// Closes a device. Queued commands of the device fail with [`Errno::ENODEV`].
     pub fn close(&mut self, device: DeviceId) {
-        // The close message is deferred. Otherwise requests in flight could reach the next device with the same number.
+        // If the device has requests in flight, its close message is deferred. Otherwise these requests could reach the
+        // next device with the same number.
         if let Some(number) = self.rnbd.number(device)
             && self.commands.has_parts(device)
         {
@@ -243,7 +244,7 @@ impl Remote {
         self.commands.give_back(data);
     }
 
-    /// Returns the next event.
+    /// Returns the next event for the user.
     pub fn poll_event(&mut self) -> Option<RemoteEvent> {
         self.events.pop_front()
     }
@@ -282,8 +283,8 @@ impl Remote {
         self.rnbd.retry_open(device);
     }
 
-    /// Handles events and completions, and sends messages on the processor `cpu`. Returns true if there was any
-    /// progress.
+    /// Handles events and completions, and sends messages. `cpu` is the processor for which RTRS chooses a path and a
+    /// connection. Returns true if there was any progress.
     ///
     /// # Errors
     /// Fails if memory for the data of requests cannot be allocated or registered.
@@ -362,7 +363,7 @@ impl Remote {
     /// Sends messages until no path, permit or buffer is free.
     fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
         if self.forgotten != self.rnbd.forgotten() {
-            // The message that waits for a path, permit or buffer contains an old number of its device.
+            // The message that waits for a path, permit or buffer contains a device number that is no longer valid.
             self.forget_held();
         }
         while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
@@ -372,8 +373,8 @@ impl Remote {
                 self.rtrs.recall();
                 self.leaving.clear();
             }
-            // A Linux server numbers the devices of each session from zero, so a new device may get an old number. No
-            // device is opened until all recalled messages have ended.
+            // A Linux server numbers the devices of each session from zero, so a new device may get the number of
+            // another device. No device is opened until all messages with old device numbers have ended.
             let waits = matches!(out.tag, Tag::Open(_))
                 && !self.rnbd.has_numbers()
                 && self.rtrs.has_recalled();

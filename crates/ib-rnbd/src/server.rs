@@ -56,7 +56,7 @@ pub struct ServerCommand {
 struct OpenDevice {
     export: ExportId,
     mode: AccessMode,
-    /// The unique number of this opening.
+    /// Number of this opening of the device. No other opening at the server has the same number.
     number: u64,
 }
 
@@ -142,7 +142,7 @@ impl<S: Copy + Ord> Server<S> {
         Ok(ExportId(self.exports.len() as u32 - 1))
     }
 
-    /// Returns an export.
+    /// Returns the export with this number.
     #[must_use]
     pub fn export(&self, id: ExportId) -> Option<&Export> {
         self.exports.get(id.0 as usize)
@@ -155,7 +155,7 @@ impl<S: Copy + Ord> Server<S> {
         Some((id, self.writers[id.0 as usize].to_bytes()))
     }
 
-    /// Stops the storage of an export's writers, for example after an I/O error.
+    /// Tells the server that the writers of an export are not stored any more, for example after an I/O error.
     pub fn stop_storing_writers(&mut self, id: ExportId) {
         if let Some(export) = self.exports.get_mut(id.0 as usize) {
             export.writers = None;
@@ -318,7 +318,7 @@ impl<S: Copy + Ord> Server<S> {
             let others = self.all_opened().filter(|opened| opened.export == export);
             others.filter(|opened| opened.mode != AccessMode::READ_ONLY)
         };
-        // Outstanding commands of a closed opening may still change the device.
+        // If a client closes a device before its commands complete, these commands may still change the device.
         let leaves = |(number, work): (&u64, &OutstandingCommands)| {
             work.export == export
                 && work.mode != AccessMode::READ_ONLY

@@ -1,5 +1,5 @@
 //! The clients that write to a device. A client that reconnects must not send its pending writes if another client has
-//! written to the device since.
+//! written to the device in the meantime.
 //!
 //! Therefore the open response contains a number, which is different for each client. The number of a client changes
 //! when another client writes.
@@ -34,8 +34,8 @@ impl Writers {
     /// Length of a stored client in bytes.
     const LENGTH: usize = 11;
 
-    /// Records that a client opens the device. Returns the number for the open response, and true if the state has to
-    /// be stored.
+    /// Records that a client opens the device. Returns the number for the open response, and true if the list of
+    /// clients has changed and has to be stored.
     ///
     /// The number of a new client is derived from the seed, which must be different in each call. If there are too many
     /// clients, removes one that does not have the device open. `has_open` returns true if a client has it open.
@@ -64,7 +64,8 @@ impl Writers {
         (known.number, before != Some(known))
     }
 
-    /// Records that a client writes to the device. Returns true if the state has to be stored.
+    /// Records that a client writes to the device. Returns true if the list of clients has changed and has to be
+    /// stored.
     pub(super) fn write(&mut self, client: u64) -> bool {
         let mut is_new = false;
         let others = self.clients.iter_mut().filter(|it| it.is_current && it.client != client);
@@ -122,7 +123,7 @@ mod tests {
         assert!(writers.write(2));
         assert_ne!(writers.open(1, (5, 5), |_| false).0, again);
         assert_eq!(writers.open(2, (5, 6), |_| false).0, two);
-        // The state can be stored and parsed without a change.
+        // The list of clients can be stored and parsed without a change.
         let mut kept = Writers::parse(&writers.to_bytes());
         assert_eq!(kept, writers);
         assert!(kept.write(1));

@@ -43,7 +43,7 @@ impl TracerAgent {
         Self { host: host.into(), answers: VecDeque::new(), counters: AgentCounters::default() }
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the agent.
     #[must_use]
     pub const fn counters(&self) -> AgentCounters {
         self.counters

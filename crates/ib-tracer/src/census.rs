@@ -65,7 +65,7 @@ struct Count {
 
 type Reading = BTreeMap<u8, Count>;
 
-/// Step of a census.
+/// Phase of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The counters of one port are read, to find out whether the switch responds.
@@ -85,20 +85,20 @@ struct Census {
     /// By port of the switch: LID and port number at the other end of the cable. `None` if the census reads the
     /// counters of the switch itself.
     behind: Option<BTreeMap<u8, (u16, u8)>>,
-    /// Number of outstanding requests.
+    /// Number of outstanding requests of the census.
     left: usize,
-    /// Number of tries.
+    /// Number of completed tries, each with two bursts.
     tries: u32,
     /// Number of packets in the first burst.
     burst: u64,
-    /// True if a request for counters had to be repeated. The readings then have different numbers of requests.
+    /// True if a request for counters had to be repeated. Then not all readings contain the same number of requests.
     is_lossy: bool,
     /// The port that the last conclusive try has found. A second try has to confirm it.
     suspect: Option<PacketFate>,
     readings: [Reading; 3],
     /// Number of requests in each reading of the counters, including repetitions.
     attempts: [u64; 3],
-    /// Port out of which the switch sends responses to the local port. `answered` has the number of responses to
+    /// Port out of which the switch sends its responses to the local port. `answered` has the number of responses to
     /// each burst.
     back: Option<u8>,
     answered: [u64; 2],
@@ -194,7 +194,7 @@ impl Censuses {
         Some((combined_route, requests))
     }
 
-    /// Processes a response or timeout.
+    /// Processes the response to a request of a census, or the timeout of the request.
     pub(crate) fn handle(
         &mut self,
         (combined_route, inquiry): (CombinedRoute, CensusRequest),
@@ -337,7 +337,7 @@ impl Census {
         }
     }
 
-    /// Stores the counters of a port.
+    /// Stores the counters of a port in the current reading.
     fn read(&mut self, inquiry: CensusRequest, mad: &Mad) {
         let number = self.reading();
         let (reading, behind) = (&mut self.readings[number], self.behind.is_some());
@@ -376,8 +376,9 @@ impl Census {
         switch: NodeNumber,
         model: &FabricModel,
     ) -> Vec<PacketFate> {
-        // The port towards the local port also counts the responses that it sends, and an unknown number of them is
-        // lost later. The counters of this port are evidence only together with the counters of all other ports.
+        // The switch port towards the local port also counts the responses that the switch sends, and an unknown number
+        // of them is lost later. The counters of this port are evidence only together with the counters of all other
+        // ports.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
         let links = model.node(switch).links.iter();
         let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
@@ -394,8 +395,8 @@ impl Census {
             ];
             found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
         }
-        // Another port than the port of the table is reported only if the port of the table has not counted the bursts.
-        // If requests were lost, the counters of the port of the table must have been read.
+        // Another port than the one in the table is reported only if the port in the table has not counted the bursts.
+        // If requests were lost, the counters of the port in the table must have been read.
         if let [(PacketFate::Sent(port) | PacketFate::Discarded(port), Some([small, large]))] =
             found[..]
             && Some(port) != expected

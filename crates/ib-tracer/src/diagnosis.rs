@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
-/// Maximum number of candidates that are returned.
+/// Maximum number of candidates (sets of faults) that are returned.
 const MAX_CANDIDATES: usize = 16;
 
-/// Maximum number of conflicts that are considered.
+/// Maximum number of conflicts that the search for candidates considers.
 const MAX_CONFLICTS: usize = 64;
 
 /// Returns true if a component is in every candidate, whatever the number of faults.
@@ -35,7 +35,7 @@ pub(crate) fn candidates<C: Ord + Copy>(
     Vec::new()
 }
 
-/// Adds all candidates that consist of the components in `chosen` and `left` further ones.
+/// Adds all candidates that consist of the components in `chosen` and of `left` components that are not in `chosen`.
 fn extend<C: Ord + Copy>(
     conflicts: &[BTreeSet<C>],
     chosen: &mut BTreeSet<C>,

@@ -21,7 +21,7 @@ pub struct TracedNode {
     pub guid: Guid,
     /// The node type.
     pub kind: NodeKind,
-    /// Number of external ports.
+    /// Number of external ports of the node.
     pub ports: u8,
     /// The node description.
     pub description: String,
@@ -90,7 +90,7 @@ pub struct FabricModel {
     pub(crate) unreadable: BTreeMap<Fact, String>,
     /// Blocks of multicast tables by node, block number and position. A position is a group of 16 ports.
     pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
-    /// The ports that report each LID.
+    /// By LID: the ports that report the LID.
     claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,
     /// Nodes whose responses contradict each other, and a description of the contradiction.
     pub(crate) inconsistent: BTreeMap<NodeNumber, String>,
@@ -116,7 +116,7 @@ pub(crate) struct Path {
 }
 
 impl FabricModel {
-    /// Returns a node.
+    /// Returns the node with this number.
     ///
     /// # Panics
     /// Panics if the number is from another model.

@@ -34,11 +34,11 @@ pub(crate) enum Part {
     Port,
     /// NodeDescription.
     Description,
-    /// SwitchInfo, for `LinearFDBTop`.
+    /// SwitchInfo, which contains `LinearFDBTop`.
     Switch,
     /// PortInfo of the port at the near end of a link.
     Near,
-    /// The table block.
+    /// The block of a forwarding table or of a multicast table.
     Block,
     /// All LinkRecords of the SA. They are needed because OpenSM does not find the records of a switch by its
     /// LID if the LID is not a multiple of 2^LMC.
@@ -63,7 +63,7 @@ impl Part {
 /// A fact with outstanding requests.
 #[derive(Debug, Default)]
 struct PendingFact {
-    /// Number of outstanding requests.
+    /// Number of outstanding requests for the fact.
     left: usize,
     /// The NodeInfo, if it was received.
     info: Option<NodeInfo>,
@@ -77,7 +77,7 @@ struct PendingFact {
     far: u8,
     lid: u16,
     failed: Option<String>,
-    /// Number of repeated requests.
+    /// Number of requests for the fact that were repeated.
     retries: u32,
 }
 
@@ -319,7 +319,7 @@ impl PendingFact {
         Vec::new()
     }
 
-    /// Returns the parts that have to be requested from the node at the far end of a link.
+    /// Returns the parts of a fact that have to be requested about the node at the far end of a link.
     fn parts_of(
         &mut self,
         info: &NodeInfo,
@@ -568,7 +568,7 @@ pub(crate) fn status_text(status: MadStatus) -> String {
     }
 }
 
-/// Returns the attribute of a response. The requester has matched it with the request.
+/// Returns the attribute of a response. The requester has checked that it is the requested attribute.
 fn attribute<A: Attribute>(mad: &Mad) -> A {
     mad.attribute().expect("the requester checked the attribute of the response")
 }

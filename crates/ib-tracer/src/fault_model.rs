@@ -23,7 +23,7 @@ use crate::trace::Component;
 pub(crate) struct Conflict {
     /// The components that are not proven good.
     pub(crate) members: BTreeSet<Component>,
-    /// The links that the response takes, each with its component.
+    /// The links that the response takes, each with its component of the fault model.
     pub(crate) answer: Vec<(Component, Hop)>,
 }
 

@@ -35,7 +35,8 @@ pub enum Stop {
         /// The switch.
         at: NodeNumber,
     },
-    /// A switch sends packets to the LID to its port 0, but has another LID.
+    /// The table of a switch delivers packets with the LID to the switch itself (port 0), but the switch has another
+    /// LID.
     NotHere {
         /// The switch.
         at: NodeNumber,
@@ -51,9 +52,9 @@ pub enum Stop {
     Unlinked {
         /// The node.
         at: NodeNumber,
-        /// The port of this node.
+        /// Number of the node's port.
         port: u8,
-        /// The reason, for messages.
+        /// Why no node responds, for messages.
         why: String,
         /// True if the port reports that its link is down. False if there may be a node that does
         /// not respond.
@@ -63,7 +64,7 @@ pub enum Stop {
     NotActive {
         /// The node.
         at: NodeNumber,
-        /// The port of this node.
+        /// Number of the node's port.
         port: u8,
         /// The state of the port.
         state: PortState,
@@ -72,14 +73,14 @@ pub enum Stop {
     NoTable {
         /// The switch.
         at: NodeNumber,
-        /// The reason, for messages.
+        /// Why the table cannot be read, for messages.
         why: String,
     },
     /// The path arrives at a port of an HCA or router that does not have the LID.
     WrongPort {
         /// The node.
         node: NodeNumber,
-        /// The port of this node.
+        /// Number of the node's port.
         port: u8,
     },
     /// The path is a forwarding loop.
@@ -92,14 +93,14 @@ pub enum Stop {
         /// The switch.
         at: NodeNumber,
     },
-    /// The comparison with the SA records ends here.
+    /// The path is not compared with the SA records beyond this point.
     Uncompared {
         /// The reason.
         why: String,
     },
     /// The path has more hops than a source route can hold.
     TooFar {
-        /// The last node.
+        /// The node up to which the path was followed.
         at: NodeNumber,
     },
 }

@@ -67,11 +67,11 @@ pub(crate) struct Probes {
     grh: bool,
     m_key: u64,
     own_gid: Gid,
-    /// Result of each probed LID; `None` while a request is outstanding.
+    /// By LID: result of probing the LID; `None` while a request is outstanding.
     known: BTreeMap<u16, Option<ProbeResult>>,
     /// By LID: state of the agent, while the response of the SMA is outstanding.
     agents: BTreeMap<u16, AgentState>,
-    /// Number of times that each probe was repeated because the fabric is lossy.
+    /// By LID: number of times that a probe was repeated because the fabric is lossy.
     retries: BTreeMap<u16, u32>,
     combined_retries: BTreeMap<CombinedRoute, u32>,
     /// Path from the local port to each probed LID.
@@ -113,8 +113,7 @@ impl Probes {
         self.m_key
     }
 
-    /// Returns the result of a LID: `None` if it was not probed, `Some(None)` while a request is
-    /// outstanding.
+    /// Returns the result of probing a LID: `None` if it was not probed, `Some(None)` while a request is outstanding.
     pub(crate) fn get(&self, lid: u16) -> Option<Option<&ProbeResult>> {
         self.known.get(&lid).map(Option::as_ref)
     }

@@ -31,11 +31,11 @@ pub enum AgentState {
     OtherLevel,
     /// The agent returned this error status.
     Refused(MadStatus),
-    /// The response contradicts the request or itself.
+    /// The agent's response contradicts the request or itself.
     Inconsistent(String),
     /// No agent responds.
     None,
-    /// No request was sent.
+    /// No request was sent to the agent.
     NotProbed,
 }
 
@@ -51,7 +51,7 @@ pub enum Verdict {
     },
     /// Proven good, because the hop leads to the local port, which receives the responses to all probes.
     Own,
-    /// Proven bad: the preceding switch forwards differently from its table.
+    /// Proven bad: the preceding switch does not forward as its table specifies.
     Misdirected {
         /// Arrival port of a probe at the node of the hop; `None` if no probe arrived.
         actual: Option<u8>,
@@ -62,7 +62,7 @@ pub enum Verdict {
     /// Proven bad: the preceding switch sends packets out of another port than its table specifies.
     /// The packets nevertheless arrive.
     Detour {
-        /// Egress port of the preceding switch.
+        /// The port out of which the preceding switch sends the packets.
         by: u8,
     },
     /// Proven bad: the link differs from the SA records.
@@ -82,12 +82,12 @@ pub enum Verdict {
     },
     /// Proven bad: two nodes report the same GUID or the same LID.
     Duplicate {
-        /// The identifier and the nodes that report it, as a text.
+        /// The duplicate GUID or LID and the nodes that report it, as a text.
         what: String,
     },
     /// Not proven.
     Suspected(Box<Suspicion>),
-    /// Not proven: no probe was sent, because agents are disabled or the path ended earlier.
+    /// Not proven: no probe was sent, because agents are disabled or no packet takes the link to another node.
     NotProbed,
 }
 
@@ -256,11 +256,11 @@ pub enum TraceError {
     NoStart {
         /// The LID of the start.
         lid: u16,
-        /// The end of the path to the start, for messages.
+        /// Why the path from the local port to the start does not arrive, for messages.
         why: String,
-        /// The hops of the path to the start.
+        /// The hops of the path from the local port to the start.
         hops: Vec<Hop>,
-        /// The end of the path to the start.
+        /// The end of the path from the local port to the start.
         stop: Box<Stop>,
     },
     /// The number is not a multicast LID.

@@ -35,8 +35,8 @@ pub struct TracerConfig {
     pub via: FactSource,
     /// True if the client sends requests to agents.
     pub agents: bool,
-    /// True if the port for the destination's LID has to be proven by the counters of each switch on the path.
-    /// This proof takes some hundred requests per hop, so it is meant for single paths.
+    /// True if the counters of each switch on the path have to prove out of which port it sends packets to the
+    /// destination's LID. This proof takes some hundred requests per hop, so it is meant for single paths.
     pub exact: bool,
     /// Timeout and number of retries of requests.
     pub timing: Timing,
@@ -127,7 +127,7 @@ pub struct Tracer {
     counted: BTreeMap<(NodeNumber, u8), CombinedRoute>,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
-    /// Traces whose step has completed.
+    /// Traces that can continue, because they wait for no fact and no probe.
     ready: VecDeque<TraceId>,
     /// Traces that wait for a fact, and traces that wait for the probes of a LID.
     facts_wanted: BTreeMap<(Source, Fact), Vec<TraceId>>,
@@ -168,7 +168,7 @@ struct Job {
 #[derive(Debug)]
 struct TreeJob {
     mlid: u16,
-    /// Number of outstanding steps.
+    /// Number of queries, probes and censuses for which the trace still waits.
     awaits: usize,
 }
 
@@ -187,7 +187,7 @@ enum Step {
     Claim(Fact),
     /// Probe a LID. The path leads from the local port to the LID.
     Probe(u16, Box<Path>),
-    /// Wait for the outstanding probes of a LID.
+    /// Wait until the outstanding probes of a LID have completed.
     Waits(u16),
     CombinedRoute(CombinedRoute),
     Trial(CombinedRoute),
@@ -314,8 +314,8 @@ impl Tracer {
         self.tree_events.pop_front()
     }
 
-    /// Processes a received MAD or the loss of a request. Returns true if it belongs to a request of
-    /// this client.
+    /// Processes a received MAD or the loss of a request. Returns true if the MAD or the request belongs to this
+    /// client.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let taken = self.requester.handle(now, incoming);
         self.collect(now);
@@ -357,7 +357,7 @@ impl Tracer {
         &self.model
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the client.
     #[must_use]
     pub fn counters(&self) -> TracerCounters {
         TracerCounters {
@@ -385,7 +385,7 @@ impl Tracer {
         self.purposes.insert(id, purpose);
     }
 
-    /// Processes completed requests.
+    /// Processes the MAD requests that have completed.
     fn collect(&mut self, now: Instant) {
         while let Some(completion) = self.requester.poll_event() {
             let Some(purpose) = self.purposes.remove(&completion.transaction_id) else { continue };

@@ -16,7 +16,7 @@ use crate::trace::Verdict;
 pub struct Tree {
     /// The multicast LID.
     pub mlid: u16,
-    /// The sending port.
+    /// The port from which the packets are sent.
     pub start: (NodeNumber, u8),
     /// All links that a packet takes, in ascending distance from the start.
     pub branches: Vec<Branch>,
@@ -31,7 +31,7 @@ pub struct Branch {
     pub depth: usize,
     /// Fate of packets at the far end of the link.
     pub end: BranchEnd,
-    /// Verdict on the link, from the probes of the node at its far end.
+    /// Verdict on the link, from the probes to the node at its far end.
     pub verdict: Verdict,
 }
 
@@ -85,7 +85,8 @@ impl Tree {
                 verdict: Verdict::NotProbed,
             };
             let (node, enters) = match model.node(from).links.get(&out) {
-                // The walk stops if there are more nodes than LIDs, or if a directed route would be too long.
+                // No further link is followed if there are more nodes than LIDs, or if the directed route would be too
+                // long.
                 None if model.nodes() > MAX_NODES
                     || model.node(from).route.len() >= usize::from(smp::MAX_HOPS) =>
                 {

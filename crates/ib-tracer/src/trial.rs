@@ -1,8 +1,8 @@
 //! Trials: decide whether missing responses to probes are caused by a fault or by random loss.
 //!
-//! A trial sends combined-route probes and controls alternately. Controls are directed-route SMPs over the
-//! same cables. If random loss were the only cause of missing responses, probes would be answered as often as
-//! controls. Fisher's exact test gives the probability that no probe is answered by chance.
+//! A trial sends combined-route probes and control probes alternately. Control probes are directed-route SMPs over the
+//! same cables. If random loss were the only cause of missing responses, both kinds of probes would be answered equally
+//! often. Fisher's exact test gives the probability that no combined-route probe is answered by chance.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::fabric_model::{FabricModel, WalkResult};
 use crate::path::Stop;
 use crate::probes::{CombinedRoute, Probes};
 
-/// Number of probes in the first round of a trial. Each later round doubles the total number.
+/// Number of combined-route probes in the first round of a trial. Each later round doubles the total number.
 const FIRST_ROUND: u32 = 12;
 
-/// Maximum number of probes in a trial.
+/// Maximum number of combined-route probes in a trial.
 const MAX_PROBES: u32 = 768;
 
 /// A request of a trial.
@@ -27,32 +27,34 @@ const MAX_PROBES: u32 = 768;
 pub(crate) enum Sample {
     /// A combined-route probe.
     CombinedRoute,
-    /// A control with this number. It takes the path of the request or, if `is_answer` is true, that of the response.
+    /// The control probe with this number. It takes the path of the combined-route probe or, if `is_answer` is true,
+    /// the path of the response to this probe.
     Control { number: u32, is_answer: bool },
 }
 
-/// Result of a trial.
+/// Result of the trial of a combined-route probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Requests are outstanding.
     Running,
-    /// A probe was answered.
+    /// A combined-route probe was answered.
     Answered,
-    /// No probe was answered, and the probability of random loss is within the configured bound.
+    /// No combined-route probe was answered, and the probability of random loss is within the configured bound.
     Silent,
-    /// No probe was answered, but random loss cannot be excluded.
+    /// No combined-route probe was answered, but random loss cannot be excluded.
     Unclear,
 }
 
 #[derive(Debug)]
 struct Trial {
-    /// Directed routes of controls: along the path of the request and, if it differs, along the path of the response.
+    /// Directed routes of the control probes: along the path of the combined-route probe and, if it differs, along the
+    /// path of its response.
     routes: [Option<Vec<u8>>; 2],
     expected: Guid,
     sent: u32,
     left: u32,
     answered: bool,
-    /// For each control: the number of routes on which the control was answered.
+    /// By number of a control probe: the number of routes on which it was answered.
     controls: BTreeMap<u32, u8>,
     outcome: Outcome,
 }
@@ -80,14 +82,14 @@ impl Trials {
         silent.map(|(&combined_route, _)| combined_route)
     }
 
-    /// Returns the numbers of probes sent, controls sent, and controls answered.
+    /// Returns the numbers of combined-route probes sent, control probes sent, and control probes answered.
     pub(crate) fn counts(&self, combined_route: CombinedRoute) -> Option<(u32, u32, u32)> {
         let trial = self.all.get(&combined_route)?;
         let controls = if trial.routes[0].is_some() { trial.sent } else { 0 };
         Some((trial.sent, controls, trial.successes()))
     }
 
-    /// Starts a trial, and returns its first requests. If no control is possible, returns no requests.
+    /// Starts a trial, and returns its first requests. If no control probe is possible, returns no requests.
     pub(crate) fn start(
         &mut self,
         combined_route: CombinedRoute,
@@ -180,22 +182,23 @@ impl Trials {
 }
 
 impl Trial {
-    /// Returns the number of controls that were answered on both routes, or on the only route.
+    /// Returns the number of control probes that were answered on both routes, or on the only route.
     fn successes(&self) -> u32 {
         let wanted = self.routes.iter().flatten().count() as u8;
         self.controls.values().filter(|&&count| count == wanted).count() as u32
     }
 }
 
-/// Returns the probability that only controls are answered, by Fisher's exact test. There are `count` probes and
-/// `count` controls with the same loss rate, and `successes` of all these are answered.
+/// Returns the probability that only control probes are answered, by Fisher's exact test. There are `count`
+/// combined-route probes and `count` control probes with the same loss rate, and `successes` of all these are answered.
 fn chance(count: u32, successes: u32) -> f64 {
     let count = f64::from(count);
     (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()
 }
 
-/// Returns the directed routes of controls, which take the same cables as the request and the response, and the
-/// node at the end of the routes. Returns `None` if the tables do not lead to the node, or if a route is too long.
+/// Returns the directed routes of control probes, and the node at the end of the routes. Control probes take the same
+/// cables as the combined-route probe and its response. Returns `None` if the tables do not lead to the node, or if a
+/// route is too long.
 fn controls(
     (from, lid): CombinedRoute,
     model: &FabricModel,

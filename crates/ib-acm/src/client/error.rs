@@ -23,7 +23,7 @@ pub enum RequestError {
     NoEndpoint(Address),
 }
 
-/// Error of a client.
+/// Error of a client's connection or request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -64,7 +64,7 @@ pub enum ClientError {
     Timeout {
         /// Address of the service.
         service: ServiceAddress,
-        /// The time limit.
+        /// The time limit that expired.
         limit: Duration,
     },
     /// The service rejected the request with this status.

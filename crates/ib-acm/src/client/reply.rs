@@ -21,7 +21,7 @@ use crate::Address;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// Paths to a destination.
+    /// The reply to a RESOLVE request: paths to a destination.
     Resolved(Resolved),
     /// Counters.
     Counters(Counters),
@@ -29,7 +29,7 @@ pub enum Reply {
     Endpoint(EndpointDescription),
 }
 
-/// Paths to a destination.
+/// The paths to a destination, as the service returned them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     /// The primary path.
@@ -88,7 +88,7 @@ pub struct EndpointDescription {
     pub port_count: u8,
     /// P_Key of the partition.
     pub p_key: PKey,
-    /// Name of the provider.
+    /// Name of the ACM provider that serves the endpoint.
     pub provider: String,
     /// Names and addresses as the service wrote them.
     pub addresses: Vec<String>,
@@ -127,7 +127,7 @@ pub enum ReplyDefect {
     /// The length is invalid for the opcode.
     #[error("the length is {length}: a reply to {opcode} has {HEADER_LENGTH} bytes{}, at most {MAX_LENGTH}", of(.opcode, .status))]
     Length {
-        /// Length in bytes.
+        /// Length in the header of the reply, in bytes.
         length: u16,
         /// Opcode of the request.
         opcode: ClientOpcode,

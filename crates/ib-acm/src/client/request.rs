@@ -38,9 +38,9 @@ impl ResolveOptions {
 /// Scope of a counter query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterScope {
-    /// The whole service.
+    /// The counters of the whole service.
     Service,
-    /// The endpoint with this index.
+    /// The counters of the endpoint with this index.
     Endpoint(NonZeroU8),
     /// The endpoint with this name or IP address.
     Address(Address),
@@ -84,7 +84,7 @@ impl Request {
             entries.push(source.to_entry(EntryFlags::SOURCE).ok_or_else(|| mixed(source))?);
         }
         let flags = EntryFlags::DESTINATION.with(options.flags());
-        // The code above sends a request as a path if its destination is a GID or LID and the request has no source.
+        // If the destination is a GID or a LID here, the source has another type, so the request is invalid.
         let entry = destination.to_entry(flags);
         entries.push(entry.ok_or_else(|| mixed(source.unwrap_or(destination)))?);
         Ok(Self::with_entries(ClientOpcode::RESOLVE, entries))
@@ -139,7 +139,7 @@ impl Request {
         bytes
     }
 
-    /// Returns the opcode.
+    /// Returns the opcode of the request.
     #[must_use]
     pub const fn opcode(&self) -> ClientOpcode {
         self.opcode

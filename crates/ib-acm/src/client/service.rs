@@ -35,7 +35,7 @@ impl ServiceAddress {
         Self::find_in(&ServiceFiles::default())
     }
 
-    /// Like [`Self::find`], but with the given files.
+    /// Like [`find`](Self::find), but with the given files.
     #[must_use]
     pub fn find_in(files: &ServiceFiles) -> Self {
         match files.port() {
@@ -119,7 +119,7 @@ impl ServiceFiles {
 }
 
 impl Default for ServiceFiles {
-    /// Returns the paths that ibacm uses.
+    /// Returns the file paths that ibacm uses.
     fn default() -> Self {
         Self {
             port_file: "/run/ibacm.port".into(),

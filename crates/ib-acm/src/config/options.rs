@@ -30,10 +30,10 @@ pub const MOST_GROUPS: usize = 5;
 /// Source of routes: `route_prot`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouteProtocol {
-    /// SA path queries.
+    /// Routes come from SA path queries.
     #[default]
     Sa,
-    /// Parameters of the multicast group that both ports have joined.
+    /// Routes are derived from the parameters of the multicast group that both ports have joined.
     Acm,
 }
 
@@ -169,7 +169,7 @@ pub enum AddressPreload {
     AcmHosts,
 }
 
-/// Provider of a subnet.
+/// Assigns a provider to a subnet. In ibacm, a provider is a library that implements a resolution protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
     /// Name of the provider. Providers other than [`PROVIDER`] cannot be loaded.
@@ -202,9 +202,9 @@ pub enum OptionsError {
         line: usize,
         /// The key.
         key: &'static str,
-        /// The value, truncated to 80 characters.
+        /// The invalid value, truncated to 80 characters.
         found: String,
-        /// Description of valid values.
+        /// Description of the values that the key accepts.
         expected: String,
     },
     /// The file has more groups than a message can list.

@@ -52,7 +52,7 @@ pub struct Route {
     pub rate: RateCode,
 }
 
-/// A line of a block.
+/// A line of a block in a file of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
     /// A route.
@@ -168,7 +168,7 @@ fn next(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(bool, bool)
     Ok((length != 0, !whole && input.skip_until(b'\n')? != 0))
 }
 
-/// State of the reader.
+/// The reader of a file of routes, with what it has read so far.
 struct Reader {
     guid: Guid,
     base_lid: Lid,

@@ -24,7 +24,7 @@ impl Word {
         Self::new(text).expect("the constant is a valid word")
     }
 
-    /// Returns the text.
+    /// Returns the text of the word.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -15,7 +15,7 @@ use crate::cache::Peer;
 pub(super) enum Claim {
     /// The peer has moved to the LID of this sender, and has these addresses.
     Moved(Sender, Vec<Address>),
-    /// This sender, not the peer, is the owner of the address.
+    /// The address belongs to this sender, not to the peer.
     Owner(Sender, Address),
     /// The peer no longer has this address.
     Released(Address),
@@ -38,10 +38,10 @@ pub(super) struct PeerCheck {
 /// Maximum number of outstanding checks.
 const MAX_CHECKS: usize = 1024;
 
-/// State of a check after an attempt.
+/// Result of an attempt to check a peer.
 #[derive(Debug)]
 pub(super) enum CheckAttempt {
-    /// A request was sent.
+    /// A request was sent to the peer.
     Sent,
     /// No request can be sent: the base group is not joined, or the endpoint has no address.
     Unreachable(Gid),
@@ -141,7 +141,7 @@ impl PeerChecks {
         Some(check)
     }
 
-    /// Removes all checks.
+    /// Removes all checks of peers.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -14,9 +14,9 @@ use crate::config::options::{Loopback, Options, RouteProtocol};
 /// Parameters of a multicast group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupSpec {
-    /// Rate that every member supports.
+    /// Rate that every member of the group must support.
     pub rate: RateCode,
-    /// MTU that every member supports.
+    /// MTU that every member of the group must support.
     pub mtu: MtuCode,
     /// Service level.
     pub sl: u8,
@@ -25,7 +25,7 @@ pub struct GroupSpec {
 /// A name or an address assigned to an endpoint of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Name or address.
+    /// Name or address of the endpoint.
     pub address: Address,
     /// Name of the HCA.
     pub device: Box<str>,
@@ -41,7 +41,7 @@ pub struct ServiceConfig {
     /// Mean response timeout of a request to a peer or the SA, over all its attempts. Each attempt waits twice as long
     /// as the preceding one.
     pub timeout: Duration,
-    /// Number of retries after the first attempt.
+    /// Number of retries of a request to a peer or the SA, after the first attempt.
     pub retries: u32,
     /// Maximum number of outstanding SA requests per port.
     pub sa_depth: usize,
@@ -57,8 +57,8 @@ pub struct ServiceConfig {
     pub resolve_depth: usize,
     /// Parameters of the base group. Every endpoint joins it, and it carries the address resolution messages.
     pub base_group: GroupSpec,
-    /// Further groups in ascending order of preference. The group of the port's own rate and MTU is appended unless it
-    /// is listed.
+    /// Groups that an endpoint joins in addition to the base group, in ascending order of preference. The service
+    /// appends the group of the port's own rate and MTU unless it is listed.
     pub groups: Vec<GroupSpec>,
     /// Interval at which a peer in use is verified by a unicast request. If `None`, the peer is verified only before
     /// its address expires.
@@ -147,8 +147,8 @@ impl ServiceConfig {
         }
     }
 
-    /// Returns the timeout of an attempt; the first attempt is 0. Each timeout is twice the preceding one, and the mean
-    /// of all timeouts is `self.timeout`.
+    /// Returns the timeout of an attempt. The first attempt has the number 0. Each timeout is twice the preceding one,
+    /// and the mean of all timeouts is `self.timeout`.
     pub(super) fn attempt_timeout(&self, attempt: u32) -> Duration {
         let attempts = f64::from(self.retries.min(30) + 1);
         let share = f64::from(attempt.min(30)).exp2() / (attempts.exp2() - 1.0);

@@ -43,7 +43,7 @@ pub(super) enum Timer {
 pub(super) struct Timers(BTreeSet<(Instant, Timer, EndpointKey)>);
 
 impl Timers {
-    /// Returns the earliest deadline.
+    /// Returns the earliest deadline of all timers.
     pub(super) fn next(&self) -> Option<Instant> {
         self.0.first().map(|&(at, ..)| at)
     }

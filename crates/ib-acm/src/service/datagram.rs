@@ -30,7 +30,7 @@ pub(super) struct Sender {
 pub(super) enum Message {
     /// Requests a response of the owner of an address, and announces the addresses of the sender.
     Request { tid: TransactionId, wanted: Address, addresses: Vec<Address> },
-    /// Response of the owner of an address, which lists the owner's further addresses.
+    /// Response of the owner of an address. The response also lists the owner's other addresses.
     Response { tid: TransactionId, addresses: Vec<Address> },
 }
 
@@ -139,7 +139,8 @@ fn parse_request(
     Some(Message::Request { tid: message.transaction_id, wanted, addresses })
 }
 
-/// Returns the further addresses in a message. Leaves out GIDs and LIDs, because the SM assigns them.
+/// Returns the addresses in a message other than the sender's main address. Leaves out GIDs and LIDs, because the SM
+/// assigns them.
 fn claimed_addresses(bytes: &[u8; MAD_LENGTH]) -> impl Iterator<Item = Address> {
     read_further_addresses(bytes).into_iter().filter(|address| !is_assigned_by_sm(address))
 }

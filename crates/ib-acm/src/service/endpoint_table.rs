@@ -81,7 +81,7 @@ impl EndpointTable {
 
     /// Adds a port or updates its state.
     ///
-    /// Invalidates the data that depends on the old state, and joins groups again if necessary.
+    /// Invalidates the data that depends on the previous state of the port, and joins groups again if necessary.
     pub(super) fn set_port(
         &mut self,
         now: Instant,
@@ -352,7 +352,7 @@ fn wanted_endpoints(config: &ServiceConfig, id: PortId, state: &PortState) -> Wa
     wanted
 }
 
-/// Returns the sum of each counter.
+/// Returns the sum of two sets of counters, counter by counter.
 pub(super) const fn sum_of(one: &PerfCounters, other: &PerfCounters) -> PerfCounters {
     PerfCounters {
         errors: one.errors + other.errors,

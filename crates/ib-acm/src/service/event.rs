@@ -31,7 +31,7 @@ pub struct ServiceCounters {
     pub unasked: u64,
     /// Messages dropped because the sending port exceeded the rate limit.
     pub flooded: u64,
-    /// Claims to an address that another port still holds.
+    /// Claims of a port to an address or a GID of another port, which the service did not accept.
     pub conflicts: u64,
     /// Addresses and GIDs that were not cached because a port or the cache had reached its limit.
     pub refused: u64,
@@ -70,7 +70,7 @@ pub enum Event {
         endpoint: EndpointName,
         /// Service level of a joined group.
         group: u8,
-        /// A different service level that the SA gives.
+        /// Another service level, which the SA gives to a path.
         given: u8,
         /// Destination port of a path for which the SA gives the service level `given`.
         to: Gid,

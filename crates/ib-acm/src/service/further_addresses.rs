@@ -1,4 +1,5 @@
-//! Further addresses of an endpoint in a message, an extension of the ACM protocol.
+//! The sender's addresses in a message, other than the sender's main address. They are an extension of the ACM
+//! protocol.
 //!
 //! The space after the groups of a message lists as many further addresses of the sender as fit. Byte 23 is the number
 //! of these addresses; in ibacm the byte is reserved. Each address consists of a type, a length and the address bytes.
@@ -9,13 +10,13 @@ use ib_wire::mad::acm::AddressType;
 
 use crate::Address;
 
-/// Offset in a message of the number of further addresses.
+/// Offset of the number of further addresses in a message.
 const COUNT: usize = 23;
 
-/// Offset in a message of the number of groups.
+/// Offset of the number of groups in a message.
 const GROUP_COUNT: usize = 20;
 
-/// Offset in a message of the groups.
+/// Offset of the groups in a message.
 const GROUPS: usize = 152;
 
 /// Writes addresses other than `main` after the groups of a message. Leaves out addresses that do not fit.

@@ -35,7 +35,7 @@ struct MulticastGroup {
     failures: u32,
     /// Outstanding request to the SA to join the group.
     request: Option<TransactionId>,
-    /// Time of the next attempt after a failed join.
+    /// Time of the next attempt to join, after a failed join.
     retry: Option<Instant>,
 }
 
@@ -157,7 +157,7 @@ impl MulticastGroups {
         let Some(group) = self.groups.get_mut(index).filter(|_| cx.port_state().is_active) else {
             return;
         };
-        // An outstanding request is cancelled, since the SM or the LID of the port may have changed.
+        // An outstanding request to join the group is cancelled, since the SM or the LID of the port may have changed.
         cx.cancel_sa(group.request.take());
         if let Some(at) = group.retry.take() {
             cx.clear_timer(at, Timer::Join(index));
@@ -260,7 +260,7 @@ impl MulticastGroups {
         Some(std::mem::take(&mut self.is_changed))
     }
 
-    /// Cancels retries and the periodic join.
+    /// Cancels the retries of failed joins and the periodic join.
     pub(super) fn cancel_rejoins(&mut self, cx: &mut Context<'_>) {
         if let Some(at) = self.rejoin.take() {
             cx.clear_timer(at, Timer::Rejoin);

@@ -24,11 +24,11 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct RequestLimiter {
     ports: HashMap<u16, PortRate>,
-    /// If the table has this number of ports, idle ports are removed.
+    /// If the table has at least this number of ports, idle ports are removed.
     prune_at: usize,
 }
 
-/// If the table has fewer ports, no port is removed.
+/// If the table has fewer ports than this number, no idle port is removed.
 const FEW: usize = 64;
 
 /// State of the rate limits of a port.
@@ -39,7 +39,7 @@ struct PortRate {
     /// Number of new GIDs since the time `since`.
     gids: u8,
     since: Timestamp,
-    /// GUID of the last new GID.
+    /// GUID part of the GID that was counted last as new.
     last: u64,
     filled: Instant,
     /// Time of the last report that the limit was exceeded.
@@ -155,7 +155,7 @@ mod tests {
             // In this test, 12,000 ports send requests in a minute.
             assert!(limiter.ports.len() <= 2 * 12_001 + FEW, "{}", limiter.ports.len());
         }
-        // Ports with a request in the last minute are kept.
+        // Ports with a request in the last minute are still in the table.
         assert!((48_000 - 11_000..=48_000).all(|lid| limiter.ports.contains_key(&lid)));
     }
 
@@ -169,7 +169,7 @@ mod tests {
         assert!((16..32).all(|number| admit(now + GIDS_INTERVAL, number)));
         assert!(!admit(now + GIDS_INTERVAL, 0));
         assert!(limiter.admit_gid(now, 8, Gid(0)));
-        // Memory per port.
+        // The state of the rate limits takes 32 bytes per port.
         assert_eq!(size_of::<PortRate>(), 32);
     }
 }

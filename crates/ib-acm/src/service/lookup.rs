@@ -11,7 +11,7 @@ use super::route_policy::{RoutePolicy, RouteSource};
 use crate::Address;
 use crate::cache::{NO_GROUP, Peer, PeerKey, Timestamp};
 
-/// Result of a lookup.
+/// Result of looking up a path in the cache.
 #[derive(Debug)]
 pub(super) enum PathLookup {
     /// A valid path.
@@ -104,7 +104,7 @@ fn lookup_sa_route(cx: &Context<'_>, peer: &Peer) -> PathLookup {
 fn lookup_lid(cx: &Context<'_>, peers: &mut PeerTable, lid: u16, main: &PathRecord) -> PathLookup {
     let own = cx.port_state().link;
     if (main.dlid ^ lid) >> own.lmc != 0 {
-        // The LID no longer belongs to this port, which has moved.
+        // The port has moved, so the requested LID is no longer one of its LIDs.
         peers.cache.unbind(&Address::Lid(lid));
         peers.lid_routes.remove(&lid);
         return PathLookup::Unknown;

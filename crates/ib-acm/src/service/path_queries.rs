@@ -17,7 +17,7 @@ use crate::cache::{SaRoute, Timestamp};
 pub(super) struct PathQuery {
     /// Transaction IDs of the resolutions that wait for the path.
     pub(super) resolutions: Vec<u64>,
-    /// Outstanding SA request.
+    /// Transaction ID of the outstanding SA request.
     request: Option<TransactionId>,
     /// True if the query refreshes a cached route, and no resolution has requested the path.
     is_refresh: bool,
@@ -25,11 +25,11 @@ pub(super) struct PathQuery {
     is_contradicted: bool,
     /// Number of consecutive temporary failures of the query.
     pub(super) failures: u32,
-    /// Time of the next attempt.
+    /// Time of the next attempt to query the path, if an attempt is scheduled.
     retry: Option<Instant>,
 }
 
-/// If there are this many queries, further refreshes are dropped.
+/// If there are this many path queries, no refresh of another cached route is started.
 const MAX_REFRESHES: usize = 1024;
 
 /// If a peer's message contradicts a route, the route is queried again as soon as it has this age.
@@ -57,7 +57,8 @@ impl PathQueries {
             if is_refresh || !query.is_refresh {
                 return;
             }
-            // The refresh is replaced, because a query for a resolution has a higher priority and more retries.
+            // A query for a resolution replaces the query for a refresh, because it has a higher priority and more
+            // retries.
             query.is_refresh = false;
             cx.cancel_sa(query.request.take());
         } else {
@@ -97,7 +98,7 @@ impl PathQueries {
         self.0.remove(&target).unwrap_or_default()
     }
 
-    /// Schedules another attempt to refresh a cached route, after this many failures.
+    /// Schedules another attempt to refresh a cached route, after the query has failed this many times.
     pub(super) fn retry_later(&mut self, cx: &mut Context<'_>, target: PathTarget, failures: u32) {
         let at = cx.now + cx.jitter(backed_off(RETRY, failures - 1));
         let retry = Some(at);
@@ -180,7 +181,7 @@ impl PathQueries {
         }
     }
 
-    /// Cancels all queries.
+    /// Cancels all path queries.
     pub(super) fn cancel_all(&mut self, cx: &mut Context<'_>) {
         for query in std::mem::take(&mut self.0).into_values() {
             cx.cancel_sa(query.request);

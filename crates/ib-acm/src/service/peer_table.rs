@@ -11,7 +11,7 @@ use super::key::PathTarget;
 use crate::Address;
 use crate::cache::{AddressCache, BindResult, Peer, PeerKey, SaRoute, Timestamp};
 
-/// SA route to a further LID of a port with several LIDs (LMC > 0). The port's main route leads to another LID.
+/// SA route to a LID of a port with several LIDs (LMC > 0), if the port's main route leads to another LID.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LidRoute {
     pub(super) gid: Gid,
@@ -28,7 +28,7 @@ pub(super) struct PeerTable {
     pub(super) cache: AddressCache,
     /// For each LID: GID of the peer that was last known to have the LID.
     by_lid: HashMap<u16, Gid>,
-    /// Routes to further LIDs of ports with several LIDs, by LID.
+    /// By LID: routes to the LIDs of ports, except the LIDs to which the main routes lead.
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,
     /// Index of the slot at which the cache sweep continues.
     sweep_position: u32,
@@ -45,7 +45,7 @@ impl PeerTable {
         }
     }
 
-    /// Removes all SA routes. Keeps preloaded routes if `keep_preloaded` is true.
+    /// Removes all routes that the SA returned and, if `keep_preloaded` is false, also the preloaded ones.
     pub(super) fn remove_routes(&mut self, keep_preloaded: bool) {
         self.lid_routes.clear();
         self.cache.for_each(|peer| peer.route = peer.route.filter(|route| route.is_preloaded()));
@@ -85,8 +85,8 @@ impl PeerTable {
         self.cache.clear()
     }
 
-    /// Stores the LID of a peer; returns the GID of the peer that had the LID before. If the map has about twice as
-    /// many entries as there are peers, removes the LIDs of peers that are no longer cached.
+    /// Stores the LID of a peer; returns the GID of the peer that had the LID before. If the map of LIDs has about
+    /// twice as many entries as there are peers, removes the LIDs of peers that are no longer cached.
     pub(super) fn set_lid(&mut self, lid: u16, gid: Gid) -> Option<Gid> {
         let Self { cache, by_lid, .. } = self;
         if by_lid.len() >= 2 * cache.peers() + MAX_EXCESS_LIDS {
@@ -147,7 +147,7 @@ impl PeerTable {
     }
 
     /// Stores the path that the SA returned for a destination. Returns true if the path is the main route to its port,
-    /// and false if it leads to a further LID of the port.
+    /// and false if it leads to another LID of the port.
     pub(super) fn store_path(
         &mut self,
         target: PathTarget,
@@ -207,7 +207,8 @@ impl PeerTable {
         }
     }
 
-    /// Removes expired routes to further LIDs. Returns the LIDs whose routes are in use and have to be refreshed.
+    /// Removes expired routes to LIDs other than the LIDs of main routes. Returns the LIDs whose routes are in use and
+    /// have to be refreshed.
     pub(super) fn sweep_lid_routes(&mut self, config: &ServiceConfig, now: Instant) -> Vec<u16> {
         let Some(lifetime) = config.route_lifetime(false) else { return Vec::new() };
         self.lid_routes.retain(|_, it| it.route.learned.age(now) < lifetime);

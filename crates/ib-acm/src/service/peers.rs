@@ -33,7 +33,7 @@ const SHARED_LID: Duration = Duration::from_secs(1);
 /// Result of a check whose timer expired.
 #[derive(Debug)]
 pub(super) enum CheckResult {
-    /// The check continues.
+    /// The check continues with another request.
     Pending,
     /// The peer cannot be checked.
     Unreachable(Gid),
@@ -86,7 +86,8 @@ impl Peers {
         let key = cache.peer_of(gid, now);
         let Some(peer) = cache.peer_mut(key) else { return false };
         if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
-            // The known port has no ACM service that could be checked, so the SA is queried for the LID of the GID.
+            // The port that is cached for the GID has no ACM service, so it cannot be checked. The SA is queried for
+            // the LID of the GID.
             cx.shared.counters.conflicts += 1;
             queries.query_contradicted(cx, gid, route.learned);
             return false;
@@ -101,7 +102,7 @@ impl Peers {
         if group != NO_GROUP || peer.group == NO_GROUP {
             peer.group = group;
         }
-        // Another peer that had this LID before may have moved, so it is checked, unless both peers may be GIDs of the
+        // Another peer had this LID before. It may have moved, so it is checked, unless both GIDs may belong to the
         // same port.
         let mut others = Vec::new();
         let former = self.table.set_lid(lid, gid).filter(|&former| former != gid);
@@ -158,8 +159,8 @@ impl Peers {
         }
     }
 
-    /// Verifies a peer in use. If the peer was confirmed recently and has aging addresses, verifies the oldest of these
-    /// instead, since a message confirms only the addresses that it contains.
+    /// Verifies a peer in use. If the peer was confirmed recently, but not all of its addresses in use were, verifies
+    /// the oldest of these instead. A message confirms only the addresses that it contains.
     pub(super) fn verify(
         &mut self,
         cx: &mut Context<'_>,
@@ -175,7 +176,8 @@ impl Peers {
         }
     }
 
-    /// Verifies an aging address of a peer; returns false if the peer has none.
+    /// Verifies an address that is in use and was not confirmed recently. Returns false if the peer has no such
+    /// address.
     fn verify_address(
         &mut self,
         cx: &mut Context<'_>,
@@ -201,7 +203,8 @@ impl Peers {
         true
     }
 
-    /// Verifies another aging address of a peer whose check is complete.
+    /// Verifies the next address that is in use and was not confirmed recently, after the check of its peer is
+    /// complete.
     pub(super) fn verify_next_address(
         &mut self,
         cx: &mut Context<'_>,
@@ -214,8 +217,8 @@ impl Peers {
         }
     }
 
-    /// Removes aging GIDs and LIDs of a peer, because the peer has just responded with other ones. When a removed GID
-    /// or LID is resolved next, the SA reports its owner.
+    /// Removes GIDs and LIDs of a peer that were not confirmed recently, because the peer has just responded with other
+    /// ones. When a removed GID or LID is resolved next, the SA reports its owner.
     pub(super) fn remove_aging_fabric_addresses(&mut self, cx: &Context<'_>, gid: Gid) {
         let Some(age) = cx.config().address_check_age() else { return };
         let cache = &mut self.table.cache;
@@ -267,14 +270,14 @@ impl Peers {
     ) -> CheckResult {
         let gid = check.gid;
         let cache = &mut self.table.cache;
-        // Ignores the peer if it has moved to another LID meanwhile.
+        // Ignores the peer if its LID has changed since the check was started.
         let key = cache
             .by_gid(gid)
             .filter(|&key| cache.peer(key).is_some_and(|peer| peer.lid == check.lid));
         let (mut found, mut unowned) = (Vec::new(), None);
         match check.claim.take() {
             Some(Claim::Owner(sender, address)) => {
-                // If the address now belongs to another peer than the checked one, the address is kept in the cache.
+                // The address remains in the cache if it now belongs to a peer other than the checked one.
                 if key.is_some() && cache.lookup(&address) == key {
                     cache.unbind(&address);
                 }

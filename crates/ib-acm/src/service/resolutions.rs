@@ -12,7 +12,7 @@ use crate::Address;
 /// State of an address resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResolutionState {
-    /// Waits in a queue.
+    /// The resolution waits in a queue.
     Queued,
     /// Waits for the check of the peer with this GID, which is the cached owner of the address.
     CheckingPeer { gid: Gid },
@@ -33,7 +33,7 @@ pub(super) struct Resolution {
     pub(super) path_query: Option<PathTarget>,
     /// Time limit.
     deadline: Instant,
-    /// Time of the next attempt.
+    /// Time of the next attempt to query the base group, if an attempt is scheduled.
     retry: Option<Instant>,
     /// True if the resolution has left the queue.
     is_active: bool,
@@ -44,11 +44,11 @@ pub(super) struct Resolution {
 /// Step that the caller has to take after it has requested a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextStep {
-    /// No step is needed, because the resolution is in progress.
+    /// The caller does nothing, because the resolution is in progress.
     None,
-    /// Start queued resolutions.
+    /// The caller starts queued resolutions.
     Dispatch,
-    /// Query the base group again for the resolution with this transaction ID.
+    /// The caller queries the base group again for the resolution with this transaction ID.
     QueryGroup(u64),
 }
 

@@ -34,7 +34,7 @@ use crate::cache::{NO_GROUP, PeerKey};
 pub(super) enum Response {
     /// No result yet. The response is queued later.
     Pending,
-    /// The path that was found without delay.
+    /// The path, which is known immediately.
     Path(PathRecord),
     /// The request failed.
     Failed(ClientStatus),
@@ -270,7 +270,8 @@ impl Resolver {
             cx.shared.counters.malformed += 1;
             return;
         }
-        // The group is queried only if a cached owner is unusable, so the response overrides the owner.
+        // The base group is queried only if the cache has no usable owner of the address, so the response replaces a
+        // cached owner.
         let mut addresses = vec![resolution.address.clone()];
         let table = &mut self.peers.table;
         if table.owner(&addresses[0]).is_some_and(|peer| peer.gid != sender.gid) {
@@ -424,7 +425,7 @@ impl Resolver {
         self.is_dispatching = false;
     }
 
-    /// Starts the next step of a resolution.
+    /// Continues a resolution: completes it from the cache, checks the cached owner, or sends the missing query.
     fn advance(&mut self, cx: &mut Context<'_>, tid: u64) {
         let Some(resolution) = self.resolutions.get(tid) else { return };
         let address = resolution.address.clone();
@@ -473,7 +474,8 @@ impl Resolver {
             ResolutionState::QueryingGroup { attempts } => attempts,
             _ => 0,
         };
-        // If the group is not joined yet, the attempt counts like a request that was lost.
+        // If the base group is not joined yet, no request is sent, but the attempt counts like one whose request was
+        // lost.
         resolution.state = ResolutionState::QueryingGroup { attempts: attempts + 1 };
         if self.groups.base().is_some() {
             cx.identity.counters.address_queries += 1;

@@ -23,10 +23,10 @@ use crate::config::options::RouteProtocol;
 /// Progress of the comparison of service levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Comparison {
-    /// The comparison is not configured, so all routes are derived from groups.
+    /// Service levels are not compared, so routes are derived from groups without a comparison.
     #[default]
     Disabled,
-    /// The paths are being queried.
+    /// All paths of the port are being queried from the SA.
     Pending,
     /// The SA did not return the paths.
     Failed,
@@ -37,24 +37,24 @@ enum Comparison {
 /// Source of the route to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteSource {
-    /// Derived from the multicast group that both ports have joined.
+    /// The route is derived from the multicast group that both ports have joined.
     Group,
-    /// Queried from the SA.
+    /// The route is queried from the SA.
     Sa,
-    /// The source is not known until service levels are compared.
+    /// The source of the route is not known until service levels are compared.
     Pending,
 }
 
-/// Tells whether service levels that were received before remain valid.
+/// Tells whether service levels that the SA has returned before remain in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownLevels {
-    /// The service levels are used until others are received.
+    /// Known service levels remain in use until the SA returns others.
     Keep,
     /// The service levels are invalid, because there is another SM or the port has another LID.
     Discard,
 }
 
-/// Entry for a port to which several paths with different service levels lead.
+/// Value of `by_port` for a destination port whose paths have different service levels.
 const SEVERAL: u8 = u8::MAX;
 
 /// Minimum and maximum delay of the query of all paths. While known service levels remain in use, the delay grows with
@@ -63,11 +63,12 @@ const QUERY_DELAY: Duration = Duration::from_millis(200);
 const QUERY_DELAY_PER_PATH: Duration = Duration::from_millis(2);
 const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// Shortest and longest delay until the query is repeated after a failure or after an unexpected service level.
+/// Shortest and longest delay until the query of all paths is repeated, after a failure or after a path with an
+/// unexpected service level.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// While service levels differ from the service levels of groups: shortest and longest delay until the query is
-/// repeated.
+/// While service levels of paths differ from the service levels of groups: shortest and longest delay until the query
+/// of all paths is repeated.
 const RECOMPARE: [Duration; 2] = [Duration::from_mins(5), Duration::from_hours(1)];
 
 /// Route protocol of an endpoint, and the service levels that the SA gives to its paths.
@@ -87,17 +88,17 @@ struct ServiceLevels {
     by_port: BTreeMap<Gid, u8>,
     /// Service level and destination of one path.
     example: Option<(u8, Gid)>,
-    /// Number of paths.
+    /// Number of paths whose service levels are stored.
     paths: usize,
     /// Number of failed queries of all paths since the last successful query.
     failures: u32,
     /// Number of consecutive comparisons in which service levels differed from the service levels of groups.
     mismatches: u32,
-    /// Number of responses to single path queries whose service level differed from the known one.
+    /// Number of responses to queries of a single path whose service level differed from the stored one.
     surprises: u32,
     /// Time of the next query of all paths.
     next_query: Option<Instant>,
-    /// Last reported number of paths with a different service level, and number of all paths.
+    /// Last reported numbers: paths whose service level differs from the service level of a group, and all paths.
     reported: Option<(usize, usize)>,
 }
 
@@ -164,8 +165,8 @@ impl RoutePolicy {
                 let level = self.levels.of(peer.gid);
                 let is_equal = match groups.record(peer.group) {
                     Some(record) => level == Some(record.sl),
-                    // The common group is not known yet. If any joined group has the service level of the path,
-                    // address resolution finds the common group.
+                    // The group that the endpoint and the peer have in common is not known yet. If any joined group has
+                    // the service level of the path, address resolution finds the common group.
                     None => groups.service_levels().any(|group| level == Some(group)),
                 };
                 if is_equal { RouteSource::Group } else { RouteSource::Sa }
@@ -191,8 +192,8 @@ impl RoutePolicy {
             let (comparison, reported) = (Comparison::Pending, self.levels.reported);
             self.levels = ServiceLevels { comparison, reported, ..ServiceLevels::default() };
         }
-        // If resolutions wait for the comparison, the delay is short. Otherwise it is longer, so that not all services
-        // query the SA at the same time.
+        // If no service levels are known, resolutions wait for this query, so its delay is short. Otherwise the delay
+        // is longer, so that not all services query the SA at the same time.
         let paths = if is_known { self.levels.paths } else { 0 };
         let delay = QUERY_DELAY + QUERY_DELAY_PER_PATH * paths.min(100_000) as u32;
         let at = cx.now + cx.jitter(delay.min(QUERY_DELAY_MAX));

@@ -77,9 +77,9 @@ impl SaRequest {
 /// Failure of an SA request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SaError {
-    /// Status for clients.
+    /// Status that clients receive.
     pub(super) status: ClientStatus,
-    /// Reason for the log.
+    /// Reason of the failure, for log messages.
     pub(super) reason: String,
     /// True if the SA rejected the request. False if the SA did not respond, is busy, lacks resources, or responded
     /// with another attribute. In these cases cached data remains valid, and a retry may succeed.
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn rejections_are_final_and_temporary_errors_are_not() {
-        // The last two statuses have both the Busy bit and the Redirect bit, so they do not count as busy. Some agents
-        // return status 7 for an invalid field.
+        // Statuses 0x0007 and 0x0003 have both the Busy bit and the Redirect bit, so they do not count as busy. Some
+        // agents return status 0x0007 for an invalid field.
         for (status, is_final, code) in [
             (0x0001, false, ClientStatus::ETIMEDOUT),
             (0x0100, false, ClientStatus::ENOMEM),

@@ -24,11 +24,11 @@ pub struct EndpointView {
     pub port: u8,
     /// P_Key of the partition.
     pub p_key: PKey,
-    /// Names and addresses.
+    /// Names and addresses of the endpoint.
     pub addresses: Vec<Address>,
     /// True if the port is active and the base group is joined.
     pub is_up: bool,
-    /// Counters of requests.
+    /// Counters of the requests that the endpoint has handled.
     pub counters: PerfCounters,
     /// MGIDs of joined groups in ascending order of preference.
     pub groups: Vec<Gid>,
@@ -75,7 +75,7 @@ const PROVIDER: &str = "ibacmp";
 const NAME_LENGTH: usize = 64;
 
 impl EndpointTable {
-    /// Returns the sums of all counters.
+    /// Returns the sum of each counter over all endpoints, including removed ones.
     pub(super) fn counters(&self) -> PerfCounters {
         let endpoints = self.endpoints.values();
         endpoints.fold(self.other_counters, |sum, it| sum_of(&sum, &it.identity.counters))
@@ -152,7 +152,8 @@ impl EndpointTable {
             }
             (data, _) => {
                 let entry = data.try_into().map_err(|_| ClientStatus::EINVAL)?;
-                // The length is in network order, but the address has the byte order of a RESOLVE request.
+                // The header's length is in network order, but the entry with the address has native byte order, as in
+                // a RESOLVE request.
                 let native = Entry::parse(entry, ByteOrder::NATIVE);
                 let entry = match native.kind.name() {
                     Some(_) => native,

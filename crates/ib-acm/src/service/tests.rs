@@ -31,7 +31,7 @@ mod sa_requests;
 mod service_levels;
 mod versions;
 
-/// The only port of each service.
+/// The only HCA port of each service.
 const PORT: PortId = PortId(1);
 
 /// MLID of all multicast groups.
@@ -64,25 +64,26 @@ struct Net {
     off: Vec<usize>,
     /// Requests that the SA has received.
     sa_requests: Vec<(Method, AttributeId)>,
-    /// Path records of the SA queries.
+    /// Path records of the SA queries that services have sent.
     wanted: Vec<PathRecord>,
     /// Service level of the SA's paths. `levels` has the exceptions, by destination host.
     sl: u8,
     levels: BTreeMap<usize, u8>,
-    /// Service levels of second paths, by destination host.
+    /// By destination host: service level of the second path in responses to queries of all paths.
     second_levels: BTreeMap<usize, u8>,
     /// True if the SA responds to no request. If false, only requests for the attribute `mute_to` have no response.
     is_mute: bool,
     mute_to: Option<AttributeId>,
-    /// Status of the SA's responses to queries of a single path. `table_status` is that for queries of all paths.
+    /// Status of the SA's responses to queries of a single path. `table_status` is the status of responses to queries
+    /// of all paths.
     path_status: MadStatus,
     table_status: MadStatus,
-    /// True if the SA's responses are delayed until [`Net::deliver_late`] is called. `late` has the hosts and
-    /// responses.
+    /// True if the SA's responses are delayed until [`Net::deliver_late`] is called. `late` has the delayed responses,
+    /// each with the host that receives it.
     is_slow: bool,
     late: Vec<(usize, Datagram)>,
-    /// Status of the SA's responses to joins. If `refused_sl` is set, only groups with this service level get the
-    /// status.
+    /// Status of the SA's responses to joins. If `refused_sl` is set, only joins of groups with this service level get
+    /// this status.
     refusal: MadStatus,
     refused_sl: Option<u8>,
     /// Hosts whose messages contain only one address, like messages of ibacm.
@@ -393,7 +394,7 @@ fn entry_of(to: &Address) -> Entry {
     }
 }
 
-/// Returns a preloaded path from host 0 to host 1. Its service level differs from the service levels of the SA.
+/// Returns a preloaded path from host 0 to host 1. Its service level differs from all service levels that the SA gives.
 fn of_file() -> PathRecord {
     PathRecord {
         sgid: gid(0),

@@ -82,7 +82,8 @@ impl Cm {
             self.counters.unexpected += 1;
             return;
         }
-        // A connection that the consumer did not accept has no local queue pair to compare.
+        // If the consumer did not accept the connection, there is no local queue pair to compare with the one in the
+        // DREQ.
         if connection.local_qpn != Qpn::SMI && connection.local_qpn != dreq.remote_qpn {
             self.counters.wrong_qpn += 1;
             return;
@@ -155,7 +156,7 @@ impl Cm {
         }
     }
 
-    /// Ends a stale connection: the peer uses the connection's queue pair for another connection.
+    /// Ends a stale connection: the peer uses its queue pair for another connection.
     ///
     /// Sends a DREQ, but does not wait for the response.
     pub(super) fn tear_down_stale(&mut self, now: Instant, id: ConnectionId) {

@@ -172,7 +172,7 @@ impl Cm {
             starting_psn: req.starting_psn,
         };
         let allowed = self.config.limited_timeout(req.primary_path.local_ack_timeout);
-        // A request without RTU occupies the table for a limited time, whatever timeouts the REQ
+        // A REQ whose RTU is missing occupies the table of connections for a limited time, whatever timeouts it
         // specifies.
         let most = self.config.half_open_time;
         let interval = self.config.limited_timeout(req.local_cm_response_timeout).min(most);
@@ -214,7 +214,7 @@ impl Cm {
 
     /// Ends a connection that waits for its RTU: the oldest one of the address with the most such connections.
     ///
-    /// The connection has no time-wait, so that ended connections never fill the table.
+    /// The connection has no time-wait, so that ended connections never fill the table of connections.
     fn evict_half_open(&mut self, now: Instant) {
         let Some(connection) = self.connections.oldest_awaiting_rtu() else { return };
         let (id, route) = (connection.id, connection.route);

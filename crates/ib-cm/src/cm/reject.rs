@@ -17,8 +17,8 @@ use crate::timers::{Key, Timer};
 impl Cm {
     /// Rejects the connection of a [`CmEvent::Requested`] or a [`CmEvent::Connected`]: sends a REJ.
     ///
-    /// The only further event is [`CmEvent::TimeWaitExited`]. If the private data contains the reason,
-    /// `reason` should be [`RejectReason::CONSUMER`].
+    /// The only event that follows is [`CmEvent::TimeWaitExited`]. If the private data contains the reason, `reason`
+    /// should be [`RejectReason::CONSUMER`].
     ///
     /// # Errors
     /// Fails if the state is neither [`State::ReqReceived`] nor [`State::RepReceived`], or if
@@ -39,7 +39,7 @@ impl Cm {
 
     /// Rejects the request of a [`CmEvent::Requested`] because of its path MTU.
     ///
-    /// The REJ contains the largest acceptable MTU as additional information. The code has the same bit
+    /// The REJ contains the largest acceptable MTU as additional information. The code of the MTU has the same bit
     /// position as in a REQ.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Cm {
         if mra.message != awaited {
             self.counters.unexpected += 1;
         } else if connection.is_extended {
-            // Only one MRA is accepted per transmission of the message, so that the wait is finite.
+            // Only one MRA is accepted per transmission of the message, so that the CM does not wait forever.
             self.counters.duplicates += 1;
         } else {
             let more = self.config.limited_timeout(mra.service_timeout);

@@ -158,7 +158,7 @@ impl Cm {
         })));
     }
 
-    /// Retransmits a request. After the last attempt, reports that the request has failed.
+    /// Retransmits a `SIDR_REQ`. After the last attempt, reports that the SIDR request has failed.
     pub(super) fn handle_sidr_timeout(&mut self, now: Instant, id: SidrId) {
         let Some(request) = self.sidr.sent.get_mut(&id) else { return };
         let Some(left) = request.retries_left.checked_sub(1) else {
@@ -173,8 +173,8 @@ impl Cm {
         self.reply(route, mad);
     }
 
-    /// Rejects a request if the consumer did not respond in time. Removes a request whose response need not be cached
-    /// longer.
+    /// Rejects a SIDR request if the consumer did not respond in time. Removes a SIDR request whose response need not
+    /// be cached longer.
     pub(super) fn handle_sidr_timer(&mut self, now: Instant, id: SidrRequestId, timer: Timer) {
         if timer == Timer::Consumer {
             let answered = self.sidr_reject(now, id, SidrStatus::REJECTED);

@@ -10,7 +10,7 @@ use ib_block::Errno;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The server refuses the device.
+    /// The server refuses to open the device.
     #[error("the server refuses device {name}: {errno}{}", meaning(*errno))]
     Refused {
         /// The name of the device.
@@ -33,11 +33,11 @@ pub enum OpenError {
     SizeChanged {
         /// The name of the device.
         name: String,
-        /// The kind of size that has changed.
+        /// Tells which of the device's sizes has changed.
         size: Size,
-        /// The present size in bytes.
+        /// The size in bytes that the server reports now.
         found: u64,
-        /// The earlier size in bytes.
+        /// The size in bytes when the device was open before.
         expected: u64,
     },
     /// The reopened device has other data.
@@ -56,9 +56,9 @@ pub enum OpenError {
 /// A size of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// The size of the whole device.
+    /// The size of the whole device, in bytes.
     Device,
-    /// The size of a logical block.
+    /// The size of a logical block, in bytes.
     Block,
 }
 

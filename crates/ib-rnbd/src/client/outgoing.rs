@@ -10,7 +10,7 @@ use ib_block::{Command, Operation};
 /// The kind of a message, by which the client identifies the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tag {
-    /// The protocol version.
+    /// The message with the protocol version of the client.
     Session,
     /// A request to open a device.
     Open(DeviceId),

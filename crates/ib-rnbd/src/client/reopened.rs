@@ -1,4 +1,4 @@
-//! Compares the size, the data and the writers of a reopened device with its earlier state.
+//! Compares the size, the data and the writers of a reopened device with those when it was last open.
 
 use ib_wire::rnbd::{AccessMode, OpenResponse};
 
@@ -6,7 +6,7 @@ use super::Kept;
 use super::open_error::{OpenError, OtherData, Size};
 use ib_block::{Geometry, Origin};
 
-/// The history of a device's data, which the server reports.
+/// A server's report about the data of a device. The client compares the reports of two openings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DataHistory {
     /// The random number of the server, which changes when the server restarts.
@@ -16,7 +16,7 @@ pub(super) struct DataHistory {
     pub(super) writers: u16,
 }
 
-/// Tells whether other clients may have written to a device since it was open before.
+/// Tells whether other clients may have written to a device since this client last had it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OtherWrites {
     None,
@@ -25,7 +25,7 @@ pub(super) enum OtherWrites {
     Possible,
 }
 
-/// Compares a reopened device with its earlier state. Accepts a device that has grown.
+/// Compares a reopened device with its state when it was last open. Accepts a device whose size has grown.
 pub(super) fn compare(
     (old, before): (Geometry, Option<DataHistory>),
     (new, now): (Geometry, Option<DataHistory>),
@@ -49,7 +49,7 @@ pub(super) fn compare(
         (Some(_), None) | (None, Some(_)) => {
             return other(OtherData::Server);
         }
-        // A Linux server does not report the history.
+        // A Linux server reports nothing about the data.
         (None, None) => return Ok((Kept::Unknown, OtherWrites::None)),
     };
     if before.origin.medium != now.origin.medium {
@@ -59,14 +59,14 @@ pub(super) fn compare(
     if mode == AccessMode::READ_ONLY {
         return Ok((kept, OtherWrites::None));
     }
-    // A restarted server that does not store the numbers of its clients may return the same number although other
-    // clients have written.
+    // A restarted server that does not store the numbers of its clients may return the same number for this client
+    // although other clients have written.
     let lasts = before.writers & now.writers & OpenResponse::WRITERS_PERSISTENT != 0;
     if before.server != now.server && !lasts {
         return Ok((kept, OtherWrites::Possible));
     }
-    // If other clients have written, the device is refused: waiting commands were submitted before the user could know
-    // it.
+    // If other clients have written, the client refuses the device. Its waiting commands were submitted before the user
+    // could know of these writes.
     if (before.writers ^ now.writers) & !OpenResponse::WRITERS_PERSISTENT != 0 {
         return other(OtherData::Writer);
     }

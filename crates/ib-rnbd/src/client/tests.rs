@@ -94,7 +94,8 @@ fn commands_reach_the_server_unchanged() {
     assert_eq!(events(&mut client), [ClientEvent::Done(10, Errno::ENOSPC)]);
 }
 
-/// The server has lost all paths and starts a new session on the next path. The client still has a connected path.
+/// The server has lost all paths, and starts a new session on the next path. The client still counts an old path as
+/// connected.
 #[test]
 fn version_is_sent_in_unnoticed_sessions_before_opening() {
     let (mut client, mut server) = (Client::new(5), server());
@@ -119,7 +120,7 @@ fn version_is_sent_in_unnoticed_sessions_before_opening() {
         let write = Command { operation: Operation::Write, ..read(0) };
         client.submit(disk, 1, write);
         assert_eq!(carry(&mut client, &mut server, session), [write]);
-        // No other client has written in the meantime.
+        // No other client writes before this client opens the device again.
         server.end(session);
         client.connected();
         carry(&mut client, &mut server, session + 1);
@@ -520,7 +521,7 @@ fn stored_writers_survive_a_restart_of_the_server() {
     one.submit(disks[0], 2, write(0));
     let found = place.connect(&mut one, 2);
     assert!(opened(&found) && found.contains(&ClientEvent::Done(2, Errno::OK)), "{found:?}");
-    // Another client has written before the restart.
+    // Client two writes to the device before the server restarts.
     place.lose(&mut one, 2);
     one.submit(disks[0], 3, write(0));
     two.submit(disks[1], 4, write(0));
@@ -529,7 +530,7 @@ fn stored_writers_survive_a_restart_of_the_server() {
     place.start();
     let found = place.connect(&mut one, 4);
     assert!(refused(&found) && found.contains(&ClientEvent::Done(3, Errno::EIO)), "{found:?}");
-    // The other client can still write.
+    // Client two, which wrote last, can still write.
     two.submit(disks[1], 5, write(0));
     let found = place.connect(&mut two, 5);
     assert!(opened(&found) && found.contains(&ClientEvent::Done(5, Errno::OK)), "{found:?}");
@@ -550,7 +551,7 @@ fn queued_changes_fail_if_writers_are_unknown() {
     assert!(opened(&found) && found.contains(&ClientEvent::MaybeOverwritten(disk)), "{found:?}");
     assert!(found.contains(&ClientEvent::Done(2, Errno::EIO)), "{found:?}");
     assert!(found.contains(&ClientEvent::Done(3, Errno::OK)), "{found:?}");
-    // Later commands are executed, even after another loss of the session.
+    // Commands that are submitted from now on are executed, even after another loss of the session.
     place.lose(&mut client, 2);
     client.submit(disk, 4, write(0));
     let found = place.connect(&mut client, 3);

@@ -42,7 +42,7 @@ pub(super) struct CommandPart {
     slot: Option<usize>,
     /// True if the user has submitted the flush. False if the flush is a part of a write with FUA.
     pub(super) is_own_flush: bool,
-    /// Number of changes that a flush covers.
+    /// For a flush: number of confirmed changes of the device that the flush covers.
     pub(super) covers: u64,
     /// Number of times that the device had been opened when the part was sent.
     pub(super) opening: u32,
@@ -146,8 +146,9 @@ impl Commands {
         self.unstarted.push_back(pending);
     }
 
-    /// Starts the next part, if a buffer is free for it. Commands take turns. The limit of parts in flight also applies
-    /// to parts without data. `changes` returns the number of changes of a device that a flush covers.
+    /// Starts a part of a command, if a buffer is free for the part. Commands take turns. The limit of parts in flight
+    /// also applies to parts without data. `changes` returns the number of confirmed changes of a device, which a flush
+    /// of the device covers.
     pub(super) fn start(
         &mut self,
         changes: impl Fn(DeviceId) -> u64,

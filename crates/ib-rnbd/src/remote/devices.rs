@@ -12,7 +12,7 @@ use crate::recovery::{DeviceState, MAX_REOPENINGS, SessionLoss};
 struct Device {
     /// Number of confirmed changes that need a flush.
     changes: u64,
-    /// Number of these changes that a flush has written to the medium.
+    /// Number of the confirmed changes that a flush has written to the medium.
     flushed: u64,
     /// True if unflushed changes may have been lost, and no flush has failed for this reason yet.
     has_lost: bool,
@@ -29,13 +29,13 @@ struct Device {
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: BTreeMap<DeviceId, Device>,
-    /// Number of paths that were connected so far.
+    /// Number of times that a path was connected.
     paths: u64,
     /// Number of times that all devices were reopened after the last successful command.
     reopenings: u32,
     /// True while devices are being reopened.
     is_reopening: bool,
-    /// Number of times that unflushed changes of a device may have been lost.
+    /// Number of times that unflushed changes of any device may have been lost.
     losses: u64,
 }
 
@@ -79,7 +79,7 @@ impl Devices {
         self.devices.remove(&id);
     }
 
-    /// Returns the number of times that unflushed changes of a device may have been lost.
+    /// Returns the number of times that unflushed changes of any device may have been lost.
     pub(super) const fn losses(&self) -> u64 {
         self.losses
     }

@@ -215,10 +215,10 @@ fn invalid_commands_are_refused() {
         };
         assert_eq!(found, expected, "{:?}", Message::parse(&message));
     }
-    // Another session does not have the device open.
+    // The device is not open in session 2.
     let stranger = server.handle(2, (read, 512), &io(0, Code::READ, 0, 512));
     assert_eq!(stranger, Response::Immediate(Errno::ENOTCONN, Vec::new()));
-    // The oldest form of the message has no field for the priority.
+    // The oldest form of a read message has no field for the priority.
     let short = &io(0, Code::READ, 0, 512)[..Io::SHORTEST];
     assert!(matches!(server.handle(1, (read, 512), short), Response::Execute(_)));
     let too_short = &io(0, Code::READ, 0, 512)[..Io::SHORTEST - 1];

@@ -21,8 +21,8 @@ use crate::wire::Rng;
 const COMMANDS: u64 = 250;
 const AT_ONCE: usize = 20;
 
-/// Maximum stall after a path was cut, if client and server are of ibfabric. It is shorter if the port reports that its
-/// link is down.
+/// Maximum time for which commands stall after a path was cut, if client and server are of ibfabric. The time is
+/// shorter if the port reports that its link is down.
 const STALL: Duration = Duration::from_secs(5);
 const LINK_DOWN: Duration = Duration::from_millis(50);
 
@@ -155,7 +155,7 @@ impl Run {
         Ok(())
     }
 
-    /// Flushes all devices, and checks their data.
+    /// Repairs all links, flushes all devices, and compares their data with the model.
     fn finish(mut self) -> Result<Totals, Violation> {
         self.repair(true);
         for guest in &mut self.lab.guests {
@@ -240,7 +240,7 @@ impl Run {
         self.asked += 1;
     }
 
-    /// Checks the completed commands.
+    /// Compares the results of completed commands with the model.
     fn take(&mut self) -> Result<(), Violation> {
         for guest in 0..self.lab.guests.len() {
             for (number, errno, data) in std::mem::take(&mut self.lab.guests[guest].done) {
@@ -266,7 +266,7 @@ impl Run {
         Ok(())
     }
 
-    /// Fails if a command took longer than the limit for failures of single paths.
+    /// Fails if a command took longer than commands may stall when a single path fails.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);
@@ -317,7 +317,7 @@ impl Run {
         let is_whole = |guest: &crate::lab::Guest| (0..guest.links.len()).all(|it| guest.is_up(it));
         let now = self.lab.now;
         let oldest = self.model.under.values().map(|it| now.since(it.begun)).max();
-        // The next link is cut only after packets that were lost in a short cut have been retransmitted.
+        // The next link is cut only after packets that were lost during the last cut have been retransmitted.
         let is_quiet = oldest.is_none_or(|oldest| oldest <= self.takes * 8 + LINK_DOWN);
         if !self.repairs.is_empty() || !is_quiet || !self.lab.guests.iter().all(is_whole) {
             return;

@@ -68,7 +68,7 @@ impl Guest {
 /// A packet in flight: the destination client (`None` for the server), the destination HCA, the packet, and its route.
 type Packet = (Option<usize>, usize, Vec<u8>, Route);
 
-/// Returns the execution time of a command at its device.
+/// Function that returns how long a device takes to execute a command.
 pub(crate) type Backend = Box<dyn FnMut(&mut Rng, &ServerCommand) -> Duration>;
 
 pub(crate) struct Lab {
@@ -436,7 +436,7 @@ impl Lab {
 }
 
 impl Guest {
-    /// Advances the client. Returns true if there was progress.
+    /// Handles all events of the client and its HCAs. Returns true if there were any.
     fn advance(&mut self, now: Instant) -> bool {
         let Self { remote, nodes, .. } = self;
         let mut moved = false;

@@ -51,7 +51,7 @@ pub(crate) struct PendingCommand {
     pub(crate) disk: usize,
     pub(crate) command: Command,
     pub(crate) begun: Instant,
-    /// Index of the confirmed contents of each block of the device at the time when the command was submitted.
+    /// By block of the device: index of the last contents that were confirmed when the command was submitted.
     confirmed: Vec<usize>,
 }
 
@@ -114,7 +114,7 @@ impl Model {
         (number, data)
     }
 
-    /// Checks the completion of a command.
+    /// Compares the result of a completed command with the model, and updates the model.
     pub(crate) fn end(
         &mut self,
         number: u64,
@@ -172,7 +172,7 @@ impl Model {
         Ok(())
     }
 
-    /// Fails if devices do not have the last confirmed data at the end.
+    /// Fails if a device does not have the last confirmed data when the run ends.
     pub(crate) fn check_end(&self, lab: &Lab) -> Result<(), Violation> {
         for (disk, blocks) in self.disks.iter().enumerate() {
             for (at, block) in blocks.iter().enumerate().filter(|(_, it)| !it.is_unknown) {
@@ -201,7 +201,7 @@ impl Block {
         }
         let number = u64::from_le_bytes(*found.first_chunk().expect("a block is longer"));
         let is_torn = Content::Written(number).bytes() != found;
-        // Each word is the number of a write, or zero.
+        // Each word of 8 bytes in a block is the number of a write, or zero.
         let words = found
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(*word.first_chunk().expect("8 bytes")));

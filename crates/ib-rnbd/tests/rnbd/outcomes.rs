@@ -123,7 +123,8 @@ fn late_write_does_not_reach_next_device_of_its_number() {
     lab.is_linux = true;
     let devices = NAMES.map(|name| lab.open(0, name, AccessMode::READ_WRITE));
     lab.run_until(SECOND, |lab| (0..3).all(|link| lab.guests[0].is_up(link)));
-    // The other devices get lower numbers when they are reopened in the same order.
+    // The Linux server numbers devices in the order of opening. Without the closed device, the others get lower numbers
+    // in the next session.
     lab.guests[0].links[2].delay = Duration::from_millis(2);
     lab.guests[0].remote.close(devices[0]);
     lab.link_down(0, 1);
@@ -219,7 +220,7 @@ fn waiting_devices_are_opened_after_the_last_path_connects() {
     lab.run_until(SECOND, |lab| !lab.guests[0].is_up(0));
     lab.link_up(0, 0);
     lab.run_until(60 * SECOND, |lab| lab.guests[0].is_open(first));
-    // Responses are slow.
+    // Packets over the first link take 20 ms, so the responses to the next open messages come late.
     lab.guests[0].links[0].delay = Duration::from_millis(20);
     let open =
         |_| lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("the name is valid");
@@ -245,7 +246,7 @@ fn stuck_device_fails_commands_that_wait_for_its_fence() {
     lab.run_until(3 * SECOND, |lab| !lab.guests[0].done.is_empty());
     assert_eq!(lab.guests[0].done[0].1, Errno::ETIMEDOUT);
     assert!(lab.now.since(begun) >= 2 * SECOND);
-    // Commands of other devices are executed meanwhile.
+    // While the first command is still stuck, another command of the device succeeds.
     ask(&mut lab, device, 2, Operation::Read);
     lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 2);
     assert_eq!(lab.guests[0].done[1].1, Errno::OK);
@@ -278,7 +279,7 @@ fn device_reopens_after_close_despite_slow_path() {
     assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()));
 }
 
-/// State of the server's data after the loss of a session, and the server's report of it.
+/// The data that a server still has after the loss of a session, and what the server reports about this data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     /// The server has kept all data, and reports that it has.
@@ -339,7 +340,8 @@ fn flush_fails_once_if_cached_writes_may_be_lost() {
             lab.offer(if matches!(after, After::Restarted | After::WithoutCache) { 2 } else { 1 });
         });
         assert_eq!([(); 2].map(|()| ask(&mut lab, flush)), expected, "{after:?} {before:?}");
-        // Only unflushed changes can be lost, so a second loss without a write has no effect.
+        // Only unflushed changes can be lost. So a second loss of the session, without a write in between, has no
+        // effect.
         lose(&mut lab, |lab| lab.offer(3));
         assert_eq!(ask(&mut lab, flush), Errno::OK, "{after:?} {before:?}");
     }

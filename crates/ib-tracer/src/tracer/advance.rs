@@ -12,7 +12,7 @@ use crate::tree::{Branch, BranchEnd, Tree};
 use crate::trial;
 
 impl Tracer {
-    /// Advances the traces whose step has completed.
+    /// Continues the traces that wait for no fact and no probe.
     pub(super) fn advance(&mut self, now: Instant) {
         loop {
             self.advance_ready(now);
@@ -191,8 +191,8 @@ impl Tracer {
         };
         let is_bad = stop.judgement() == Judgement::ProvenBad
             || hops.iter().any(|(_, verdict)| verdict.is_bad());
-        // The subnet manager (SM) may have changed tables since they were read, so a fault requires that they are read
-        // again.
+        // The subnet manager (SM) may have changed tables since they were read. So they are read again before a fault
+        // is reported.
         if is_bad && let Some(fact) = self.model.unconfirmed(&path, lid) {
             return Step::Fact(fact);
         }

@@ -85,7 +85,7 @@ impl Tracer {
                     }
                     return Ok((hops, Stop::Arrived));
                 }
-                // The path that the nodes report ends here for another reason.
+                // The path that the nodes report ends here, for none of the reasons in the arms above.
                 (None, stop) => return Ok((hops, stop.clone())),
             };
             hops.push((hop, verdict));
@@ -192,7 +192,8 @@ impl Tracer {
         Ok(Some(grown.iter().map(|branch| self.claimed_port(&branch.hop)).collect()))
     }
 
-    /// Returns branches for the ports out of which a multicast group is forwarded only according to the SA records.
+    /// Returns a broken branch for each port out of which a multicast group is forwarded only according to the SA
+    /// records, not according to the switches.
     pub(super) fn missing_branches(
         &self,
         claimed: Option<&BTreeSet<(Guid, u8)>>,
@@ -220,7 +221,8 @@ fn prefix(path: &Path, count: usize) -> Path {
     Path { hops: path.hops[..count].to_vec(), stop: Stop::Uncompared { why } }
 }
 
-/// Returns the end of a path that could not be compared: `Uncompared` if the path arrives, or else the end of the path.
+/// Returns the end of a path that the SA records do not contain: `Uncompared` with the reason `why` if the path
+/// arrives, or else `stop`.
 fn uncompared(stop: &Stop, why: &str) -> Stop {
     match stop {
         Stop::Arrived => {

@@ -6,7 +6,7 @@
 //! proven bad if a trial excludes random loss of the combined-route probe over the hop, and all other components on
 //! which the probe depends are proven good.
 //!
-//! The proofs hold for any number of faults. If there is no proof, the verdict is "not proven", and the
+//! The proofs are valid for any number of faulty components. If there is no proof, the verdict is "not proven", and the
 //! components that are not proven good are suspects.
 
 use std::collections::BTreeSet;
@@ -522,7 +522,7 @@ impl Tracer {
         if conflict.members.contains(&Component::Responder(hop.node)) {
             self.other_combined_routes(hop, combined_route.1)?;
         }
-        // The conflicts are computed again, because the steps above may have proven further components good.
+        // The conflicts are computed after the checks above, because these may have proven further components good.
         let mut conflicts = Vec::new();
         for other in self.trials.silent() {
             let other = crate::fault_model::conflict(&self.model, &self.observations, other);

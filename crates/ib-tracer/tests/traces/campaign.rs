@@ -276,11 +276,11 @@ fn trial(seed: u64, tally: &mut Tally) {
 /// The path according to the tables.
 #[derive(Default)]
 struct Truth {
-    /// The egress ports.
+    /// The egress ports of the path.
     ports: BTreeSet<(Guid, u8)>,
     nodes: BTreeSet<Guid>,
     visited: BTreeSet<NodeId>,
-    /// The last node.
+    /// The node at which the path ends.
     end: Option<NodeId>,
     arrives: bool,
 }
@@ -512,7 +512,8 @@ fn inject(
             let port = linked(lab, node).first().copied()?;
             let port = if lab.sim.is_switch(node) { 0 } else { port };
             lab.command(&format!("Baselid \"{}\"[{port}] {lid}", name(lab, node)));
-            // The tracer may report links to the node, because paths to its LID end there.
+            // The tracer may report the links of the node whose LID was changed, because paths to the changed LID end
+            // there.
             for port in linked(lab, node) {
                 let (next, enters) = lab.sim.place(lab.sim.peer(lab.sim.find_port(node, port)?)?);
                 fault.ports.extend([(guid(lab, next), enters), (guid(lab, node), port)]);

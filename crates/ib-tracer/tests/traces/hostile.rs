@@ -146,7 +146,8 @@ fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
                 if reads == 1
                     && let Some(mut block) = mad.attribute::<LinearForwardingBlock>()
                 {
-                    // In the old table, the entries that lead upwards had other ports.
+                    // The table that the tracer reads first leads upwards out of other ports than the table that it
+                    // reads later.
                     for port in &mut block.ports {
                         if (4..=6).contains(port) {
                             *port = (*port - 3) % 3 + 4;

@@ -39,7 +39,7 @@ struct Traffic {
     client: ClientId,
     lid: u16,
     period: Duration,
-    /// Numbers of SMPs for successive periods. After the last number, the first one is used again.
+    /// Numbers of SMPs that the client sends in successive periods. After the last number, the first one is used again.
     counts: Vec<u32>,
     next: Instant,
 }
@@ -112,7 +112,8 @@ impl Lab {
         self.corrupt = Box::new(corrupt);
     }
 
-    /// Makes a node send SMPs to a LID while the tracer runs. `counts` are the numbers of SMPs for successive periods.
+    /// Makes a node send SMPs to a LID while the tracer runs. `counts` are the numbers of SMPs in successive periods of
+    /// the length `period`.
     pub(crate) fn send_traffic(
         &mut self,
         (from, lid): (NodeId, u16),
@@ -174,7 +175,8 @@ impl Lab {
         }
     }
 
-    /// Makes a switch at the end of a directed route drop packets with a service level between two ports.
+    /// Makes a switch at the end of a directed route drop packets of a service level that go from one given port to
+    /// another.
     pub(crate) fn drop_level(&mut self, route: &[u8], ports: (u8, u8), level: u8) {
         let what = (AttributeId::SL_TO_VL, SlToVl::modifier(ports.0, ports.1));
         let mut write = smp::directed_request(Method::SET, TransactionId(3), what, route);
@@ -199,7 +201,7 @@ impl Lab {
         }
     }
 
-    /// Writes an entry of a switch's table.
+    /// Writes the entry of a LID in the forwarding table of a switch.
     pub(crate) fn write_entry(&mut self, name: &str, lid: u16, port: u8) {
         let node = self.node(name);
         let block = lid / 64;

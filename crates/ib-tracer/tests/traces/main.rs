@@ -32,9 +32,8 @@ fn targets(pairs: &[(u16, u16)]) -> Vec<(Option<Target>, Target)> {
     pairs.iter().map(|&(from, to)| (Some(Target::Lid(from)), Target::Lid(to))).collect()
 }
 
-/// Checks that traced paths match the tables, and that no fault is reported. Returns the number of
-/// validated hops, and the number of hops that were proven by other requests to agents, combined-route
-/// probes or counters.
+/// Checks that traced paths match the tables, and that no fault is reported. Returns two numbers of hops: those with
+/// the verdict `Validated`, and those that another request to an agent, a combined-route probe or counters have proven.
 fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
     let mut lab = Lab::new(kind, engine, |_| true);
     let pairs = pairs(&lab.host_lids(), most);
@@ -264,7 +263,8 @@ fn wrong_and_malformed_responses_are_reported() {
     });
     let trace = lab.trace_to(to).expect("a path");
     assert!(matches!(trace.first_bad(), Some((_, Verdict::Inconsistent { .. }))), "{trace:?}");
-    // The agent returns the bare code 7, which reports an unexpected port as well. The SMA reports the expected port.
+    // The agent returns status 7 without the shift to the position of the field code. This status also reports an
+    // unexpected port. The SMA reports the expected port.
     lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.set_status(MadStatus(7));
@@ -275,7 +275,7 @@ fn wrong_and_malformed_responses_are_reported() {
     let trace = lab.trace_to(to).expect("a path");
     let bad = trace.first_bad().map(|(_, verdict)| verdict);
     assert!(matches!(bad, Some(Verdict::Inconsistent { .. })), "{trace:?}");
-    // The tracer must not take the lowest bit of the bare code 7 for the Busy bit and retry.
+    // The lowest bit of status 7 is not meant as the Busy bit, so the tracer must not retry the request.
     assert_eq!(lab.counters.traffic.retries, 0, "{:?}", lab.counters);
     // The agent does not know the arrival port.
     lab.corrupt(|datagram| {

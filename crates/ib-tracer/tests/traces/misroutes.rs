@@ -119,7 +119,7 @@ fn only_paths_over_a_misrouted_port_are_bad() {
     assert!(caught > 20 * missed, "{caught} caught, {missed} missed");
     // Some packets arrive nevertheless, over a parallel cable or another switch.
     assert!(detours > 10, "{detours} of {caught} arrive");
-    // The actual port is unknown only if not even the counters of neighbours can be read.
+    // If the tracer does not name the actual egress port, it could not even read the counters of the neighbours.
     assert!(caught > 5 * unnamed, "{caught} caught, {unnamed} by an unknown port");
 }
 

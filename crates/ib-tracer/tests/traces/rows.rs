@@ -16,7 +16,7 @@ fn trace_all(lab: &mut Lab, most: usize) -> (Vec<(u16, u16, Trace)>, Tracer) {
     (traces.filter_map(|((from, to), trace)| Some((from, to, trace.ok()?))).collect(), tracer)
 }
 
-/// Returns true if, according to the tables, a path leaves a switch out of one of the given ports.
+/// Returns true if, according to the tables, a path leaves a switch through one of the given ports.
 fn crosses(lab: &Lab, (from, to): (u16, u16), places: &[(String, u8)]) -> bool {
     let hops = lab.truth(from, to);
     hops.into_iter().step_by(2).any(|(node, port)| {

@@ -57,7 +57,8 @@ struct Tally {
     not_seen: usize,
     mads: u64,
     time: Duration,
-    /// Violations of the rules. The test fails if there are any.
+    /// Paths over a fault that are reported as good. `false_reports` has the reports of healthy ports or nodes. The
+    /// test fails if there are any.
     false_good: Vec<String>,
     false_reports: Vec<String>,
 }
@@ -85,8 +86,8 @@ fn counters_at_a_shared_lid_are_not_reported_as_a_fault() {
     assert!(tally.false_good.is_empty(), "{:#?}", tally.false_good);
 }
 
-/// If responses are lost after they have left a switch, the counters of the switch look as if it had sent the probes
-/// out of the same port.
+/// If responses are lost after they have left a switch, the counters of the switch count them like probes. It then
+/// seems that the switch has sent the probes out of the port for the responses.
 #[test]
 fn lost_responses_are_not_counted_as_a_fault() {
     let mut tally = Tally::default();

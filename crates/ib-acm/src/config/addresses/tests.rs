@@ -13,7 +13,7 @@ fn line(line: usize, address: &str, device: &str, port: u8, p_key: u16) -> Addre
     AddressLine { line, address, device: device.into(), port, p_key: PKey(p_key) }
 }
 
-/// Returns the contents of a file without line numbers.
+/// Returns a copy of the contents of an address file in which all line numbers are 0.
 fn bare(file: &AddressFile) -> AddressFile {
     let lines = file.lines.iter().map(|line| AddressLine { line: 0, ..line.clone() });
     AddressFile { lines: lines.collect() }

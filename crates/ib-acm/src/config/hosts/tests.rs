@@ -12,7 +12,7 @@ fn line(line: usize, address: &str, gid: &str) -> HostLine {
     HostLine { line, address: Address::parse(address).unwrap(), gid: gid.parse().unwrap() }
 }
 
-/// Returns the contents of a file without line numbers.
+/// Returns a copy of the contents of a hosts file in which all line numbers are 0.
 fn bare(file: &HostFile) -> HostFile {
     HostFile { lines: file.lines.iter().map(|line| HostLine { line: 0, ..line.clone() }).collect() }
 }

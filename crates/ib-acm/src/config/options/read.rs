@@ -320,7 +320,7 @@ impl<'r> Reader<'r> {
         Word::new(word).ok_or_else(|| self.error(word, "a name without control characters"))
     }
 
-    /// Returns the value that the next word selects.
+    /// Takes the next word, and returns the choice that has this word as its name.
     fn one_of<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T, OptionsError> {
         let word = self.take();
         let choice = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));

@@ -99,7 +99,7 @@ fn membership_ends_only_if_the_sa_rejects_a_join() {
         assert!(net.events(0).iter().any(not_joined), "{is_mute} {refusal}");
         assert_eq!(net.hosts[0].service.endpoints()[0].is_up, is_kept, "{is_mute} {refusal}");
         assert_eq!(net.hosts[0].is_member, is_kept);
-        // If the membership is kept, addresses are still resolved.
+        // If the host is still a member of the base group, its service still resolves addresses.
         let found = net.find(0, &name(1)).map(|path| path.dlid);
         assert_eq!(found.ok(), is_kept.then(|| lid(1)), "{is_mute} {refusal}");
         (net.is_mute, net.refusal) = (false, MadStatus::OK);
@@ -145,7 +145,7 @@ fn service_levels_are_compared_with_all_groups() {
     let differs = |event: &Event| matches!(event, Event::RoutesDiffer { group: 3, given: 0, .. });
     let events = net.events(0);
     assert!(events.iter().any(differs), "{events:?}");
-    // If all service levels are equal, the preferred group is used.
+    // If all service levels are equal, routes are derived from the preferred group.
     net.sl = 3;
     let base_group = GroupSpec { sl: 3, ..config.base_group };
     let mut net = Net::new(2, &ServiceConfig { base_group, ..config });

@@ -72,7 +72,8 @@ fn responses_have_the_format_of_ibacm() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     net.find(0, &name(1)).expect("the address is resolved");
-    // If the service has chosen the source, the response has a second entry. This holds for both byte orders.
+    // If the service has chosen the source, the response has a second entry with the source. This holds for both byte
+    // orders.
     for order in [ByteOrder::Little, ByteOrder::Big] {
         for (entries, length) in [
             (vec![destination(&name(1))], 160),

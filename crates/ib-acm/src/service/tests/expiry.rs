@@ -22,13 +22,14 @@ fn used_port_without_a_service_stays_cached() {
         net.find(0, &to).expect("the SA has the path");
         check_always_cached(&mut net, &to);
         assert!(net.counters(0).sa_queries < 10, "{}", net.counters(0).sa_queries);
-        // The service refreshes the entry even if no client has requested it shortly before it expires.
+        // The service refreshes the cached entry of the port even if no client has requested it shortly before it
+        // expires.
         net.run_for(110 * SECOND);
         assert!(net.cached_path(0, &to).is_some());
         let before = net.counters(0).sa_queries;
         net.run_for(180 * SECOND);
         assert!(net.cached_path(0, &to).is_some(), "{to}");
-        // Unused entries expire.
+        // A cached entry expires if no client requests it.
         assert!(net.counters(0).sa_queries <= before + 2);
         net.run_for(1000 * SECOND);
         assert_eq!(net.cached_path(0, &to), None);

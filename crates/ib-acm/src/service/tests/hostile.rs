@@ -52,7 +52,7 @@ fn claim_is_rejected_while_the_owner_responds() {
         other: gid(2),
     };
     assert!(net.events(0).contains(&conflict));
-    // The claim is accepted when the owner no longer responds.
+    // The service accepts the claim when the owner of the address no longer responds.
     net.off.push(1);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &lie);
     net.settle();
@@ -378,7 +378,7 @@ fn gids_of_a_port_are_limited() {
         assert!(net.cached_path(0, &name(host)).is_some());
     }
     assert_eq!(net.counters(0).multicasts, multicasts);
-    // After a minute, the service accepts further GIDs.
+    // After a minute, the service accepts another new GID of the port.
     net.run_for(Duration::from_secs(61));
     let late = Gid::new(PREFIX, Guid(0xa000));
     let message = question(&Address::name("late").expect("a name"), &name(99)).to_bytes();

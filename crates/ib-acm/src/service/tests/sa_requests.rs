@@ -40,7 +40,7 @@ fn used_route_survives_a_busy_sa() {
                 net.run_for(SECOND);
                 assert!(net.cached_path(0, &to).is_some(), "{status} {to} at {:?}", net.now);
             }
-            // Because the SA is busy, the query is repeated, after intervals that are doubled each time.
+            // Because the SA is busy, the service repeats the query, and doubles the interval each time.
             let count = net.wanted.len();
             assert!((3..=14).contains(&count), "{status} {to}: {count}");
             // The service repeats the query even if no client requests the route.
@@ -136,7 +136,7 @@ fn client_requests_fail_at_their_time_limit() {
     net.run_for(net.hosts[0].service.config().request_time_limit());
     assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT; 57]);
     assert_eq!(net.outstanding(0), 0, "requests without a waiting client are not sent");
-    // Abandoned queries do not delay a new one.
+    // Queries that no resolution waits for do not delay a new query.
     net.is_mute = false;
     assert!(net.find(0, &Address::Gid(gid(30))).is_ok());
     assert_eq!(net.hosts[0].service.pending(), 0);
@@ -345,7 +345,8 @@ fn background_resolutions_do_not_delay_client_requests() {
     assert_eq!(net.resolver().resolutions.counts().1, 2, "half of the limit for client requests");
     net.find(0, &name(1)).expect("the address is resolved");
     assert_eq!(net.now, now, "the response is immediate");
-    // If a client requests one of these addresses, its resolution does not wait for the others.
+    // If a client requests an address whose background resolution is queued, the resolution does not wait for the
+    // others.
     let mut bytes = Vec::new();
     let late = Address::name("gone99").expect("a name");
     Resolve::request([0; 8], vec![entry_of(&late)]).put(ByteOrder::NATIVE, &mut bytes);

@@ -56,7 +56,8 @@ fn service_level_of_unjoined_group_is_ignored() {
     net.run_for(SECOND);
     assert_eq!(net.level(1), (0, true));
     assert!(!net.events(0).iter().any(differs));
-    // After the second group was joined, its service level differs from the service level of the SA. This is reported.
+    // After the endpoint has joined the second group, the service reports that the group has another service level than
+    // the SA gives.
     net.refusal = MadStatus::OK;
     net.run_for(120 * SECOND);
     net.hosts[0].service.flush();
@@ -71,7 +72,7 @@ fn routes_use_groups_again_once_service_levels_match() {
     net.run_for(SECOND);
     assert_eq!((net.level(1), net.level(2)), ((3, false), (5, false)));
     assert!(net.events(0).iter().any(differs));
-    // The service repeats the comparison at long intervals. It does not report an unchanged result again.
+    // The service compares the service levels again at long intervals. It does not report the same differences again.
     net.sa_requests.clear();
     net.run_for(3600 * SECOND);
     let tables = net.sa_requests.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
@@ -86,7 +87,8 @@ fn routes_use_groups_again_once_service_levels_match() {
 
 #[test]
 fn unexpected_service_level_triggers_a_comparison() {
-    // If service levels differ, the response to a query of a single path updates the service level of this path.
+    // If paths have different service levels, the response to a query of a single path updates the service level of
+    // this path.
     let mut net = Net::new(3, &by_group());
     net.levels = [(1, 3)].into();
     net.run_for(SECOND);
@@ -117,7 +119,7 @@ fn groups_are_not_used_before_service_levels_are_compared() {
         let events = net.events(0);
         let unknown = events.iter().filter(|it| is_unknown(it)).count();
         assert_eq!((unknown, net.level(1)), (1, (3, false)), "{status}: {events:?}");
-        // The query is repeated until the SA responds.
+        // The service repeats the query of all paths until the SA responds.
         (net.sl, net.table_status) = (0, MadStatus::OK);
         net.run_for(90 * SECOND);
         assert_eq!(net.level(1), (0, true), "{status}");
@@ -188,7 +190,8 @@ fn new_configuration_keeps_known_service_levels() {
         net.run_for(20 * SECOND);
     }
     assert!(!net.events(0).iter().any(is_unknown));
-    // A new configuration causes a comparison, even if the service levels are known. Here the SA responds again.
+    // A new configuration causes a comparison of service levels, even if they are known. From here on the SA responds
+    // again.
     net.is_mute = false;
     net.levels = [(1, 4), (2, 4)].into();
     net.hosts[0].service.configure(net.now, by_group());
@@ -248,7 +251,7 @@ fn reregistration_keeps_service_levels_and_preloaded_routes() {
     assert_eq!(net.cached_path(0, &Address::Gid(path.dgid)).map(|path| path.sl), Some(7));
     // Routes that were queried from the SA have become invalid.
     assert_eq!(net.cached_path(0, &name(2)), None);
-    // When the SA responds, a request for reregistration causes a comparison.
+    // When the SA responds, a request for reregistration causes a comparison of service levels.
     net.is_mute = false;
     net.levels = [(1, 4), (2, 4)].into();
     net.hosts[0].state.registrations += 1;
@@ -279,7 +282,7 @@ fn comparison_of_many_paths_is_delayed() {
     let many: Vec<PathRecord> = (0..5000).map(many).collect();
     net.resolver().policy.store_levels(&many);
     let before = tables(&net);
-    // Repeated reregistration requests do not postpone the comparison indefinitely.
+    // Repeated reregistration requests do not postpone the comparison of service levels indefinitely.
     for _ in 0..3 {
         assert_eq!(tables(&net), before);
         net.hosts[0].state.registrations += 1;

@@ -161,7 +161,7 @@ fn rejects_have_the_same_bytes_as_linux() {
     cm.handle(NOW, &ethernet_route(1, 2), &golden(REQ_UNSERVED));
     assert_eq!(sent(&mut cm), [golden(REJ_UNSERVED)]);
 
-    // A REJ by the consumer differs from the REJ above only in the reason and the private data.
+    // A REJ by the consumer differs from `REJ_UNSERVED` only in the reason and the private data.
     let expected = with(golden(REJ_UNSERVED), 35..36, &[28]);
     let expected = with(expected, 24 + 84..24 + 90, &[0xbd, 0x1b, 0, 2, 0xef, 0xff]);
     cm.listen_cm(PortSpace::TCP, 4321).unwrap();

@@ -92,7 +92,7 @@ fn number_of_half_open_requests_is_limited() {
     for event in found {
         assert!(matches!(event, CmEvent::Rejected { reason: RejectReason::NO_RESOURCES, .. }));
     }
-    // If a request is rejected, another request can use its entry in the table.
+    // A rejected REQ no longer counts as half-open, so the CM accepts another one.
     let id = requested(&mut pair.there).id;
     pair.there.reject(NOW, id, RejectReason::CONSUMER, b"").unwrap();
     pair.here.connect(NOW, &request(0x30)).unwrap();
@@ -221,7 +221,7 @@ fn queue_of_events_is_limited() {
         cm.handle_timeout(now + Duration::from_secs(100));
         while cm.poll_transmit().is_some() {}
     }
-    // The last accepted request adds three events.
+    // The connection of the last REQ that was not refused adds three events to the queue.
     assert!(cm.events.len() < 2 + MAX_QUEUED + 3);
     assert!(cm.counters().refused > 1_000);
 }

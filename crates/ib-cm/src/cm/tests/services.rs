@@ -51,12 +51,12 @@ fn sidr_request_is_answered_once() {
         (SERVICE, PKey::DEFAULT, route(2, 1))
     );
     assert_eq!((&incoming.private_data[..4], incoming.private_data.len()), (&b"who\0"[..], 216));
-    // If a request is repeated before the consumer has responded, the CM sends no response.
+    // If the peer repeats its SIDR_REQ before the consumer has responded, the CM sends no response.
     pair.there.handle(NOW, &route(2, 1), &req);
     assert_eq!((sent(&mut pair.there).len(), events(&mut pair.there).len()), (0, 0));
     pair.there.sidr_reply(NOW, incoming.id, &sidr_response()).unwrap();
     let first = sent(&mut pair.there);
-    // If a request is repeated after the response, the CM sends the same response again.
+    // If the peer repeats its SIDR_REQ after the response, the CM sends the same response again.
     pair.there.handle(NOW, &route(2, 1), &req);
     assert_eq!(sent(&mut pair.there), first);
     assert_eq!(first[0].transaction_id(), req.transaction_id());
@@ -65,7 +65,7 @@ fn sidr_request_is_answered_once() {
     assert_eq!((response.id, response.status), (id, SidrStatus::VALID));
     assert_eq!((response.qpn, response.q_key), (qpn(0x42), QKey(0x0123_4567)));
     assert_eq!((&response.private_data[..3], response.private_data.len()), (&b"me\0"[..], 136));
-    // A duplicate response is ignored.
+    // The CM ignores a duplicate response to its SIDR_REQ.
     pair.here.handle(NOW, &route(1, 2), &first[0]);
     assert_eq!((pair.here.poll_event(), pair.here.counters().unknown), (None, 1));
     let again = pair.there.sidr_reply(NOW, incoming.id, &sidr_response());
@@ -90,7 +90,7 @@ fn sidr_requests_are_rejected_or_fail() {
     pair.carry(NOW);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
 
-    // If the consumer does not respond, the CM rejects the request.
+    // If the consumer does not respond, the CM rejects the SIDR request.
     let settings = CmConfig { consumer_timeout: Duration::from_millis(100), ..config(2) };
     pair.there = Cm::new(settings, [3; 32]);
     pair.there.listen(SERVICE).unwrap();
@@ -102,7 +102,7 @@ fn sidr_requests_are_rejected_or_fail() {
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
     assert!(pair.there.sidr_reply(NOW, incoming.id, &sidr_response()).is_err());
 
-    // If the peer does not respond, the request fails.
+    // If the peer does not respond, the SIDR request fails.
     let id = pair.here.resolve(NOW, &sidr_params()).unwrap();
     let (_, all) = run_out(&mut pair.here);
     assert_eq!(names(&all), ["SIDR_REQ"; 16]);

@@ -12,7 +12,7 @@ use super::*;
 struct Wire {
     lost: u32,
     repeated: u32,
-    /// The maximum delay in milliseconds.
+    /// The maximum delay of a message in milliseconds.
     millis: u32,
 }
 
@@ -141,7 +141,7 @@ impl Simulation {
             }
             CmEvent::Disconnected { id, .. } => {
                 self.live[side].remove(&id);
-                // If a DREQ arrives before the RTU, the connection has failed on this side.
+                // If a side receives a DREQ before the RTU, its connection counts as failed.
                 self.ends[side].entry(id).or_insert(Outcome::Failed);
             }
             CmEvent::TimeWaitExited { id } => {
@@ -203,7 +203,8 @@ impl Simulation {
         }
         let later = self.now + Duration::from_secs(60);
         self.run(later);
-        // If all DREQs were lost, the consumer of the other side closes its connection itself.
+        // If all DREQs of one side were lost, the other side is still connected. Its consumer closes the connection
+        // itself.
         for side in 0..2 {
             for id in std::mem::take(&mut self.live[side]) {
                 self.sides[side].close(self.now, id).unwrap();

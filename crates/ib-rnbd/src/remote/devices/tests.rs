@@ -48,7 +48,7 @@ fn flush_fails_once_after_a_loss() {
         let covers = devices.changes(id);
         devices.succeeded(id, &geometry, &command(operation, fua), covers, is_own)
     };
-    // Reads and writes with FUA need no flush.
+    // Neither reads nor writes with FUA need a flush.
     done(&mut devices, Operation::Read, false, false);
     done(&mut devices, Operation::Write, true, false);
     devices.opened(id, false);

@@ -51,7 +51,7 @@ fn ports(lab: &Lab, tracer: &Tracer, hop: &Hop) -> Ports {
     Ports { from, to: peer(lab, from) }
 }
 
-/// Reads a trace.
+/// Translates the result of a trace to the ports and nodes of the simulator.
 pub(crate) fn called(lab: &Lab, trace: &Traced, tracer: &Tracer) -> Reading {
     let Ok(trace) = trace else {
         return Reading { called: Judged::NotProven, reported: Vec::new() };

@@ -42,7 +42,7 @@ impl Truth<'_> {
         self.injected.expect("faults were injected")
     }
 
-    /// Follows the tables from the host that had a LID to another LID.
+    /// Follows the tables to the LID `to`, from the host that had the LID `from` before the faults were injected.
     pub(crate) fn path(&self, lab: &Lab, from: u16, to: u16) -> Path {
         let faults = self.injected();
         let mut hops = Vec::new();
