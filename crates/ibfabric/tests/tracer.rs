@@ -147,8 +147,9 @@ fn misrouting_switch_is_named_with_both_ports() {
     let next = next["guid"].as_str().expect("a GUID");
     assert!(printed.contains(&format!("hop 2, switch {next}")), "{printed}");
     assert!(printed.contains(&format!("behind port {out} of switch")), "{printed}");
-    let both =
-        format!("the preceding switch sends packets out of port {other}, expected out of port {out}");
+    let both = format!(
+        "the preceding switch sends packets out of port {other}, expected out of port {out}"
+    );
     assert!(printed.contains(&both), "{printed}");
     let hop = &found["traces"][0]["hops"][1];
     assert_eq!((&hop["left_by"], &hop["out"]), (&other.into(), &out.into()), "{hop}");

@@ -114,8 +114,11 @@ impl SimServer {
         };
         if let Some(options) = &config.manager {
             let port = this.sim.first_end_port();
-            let port =
-                port.ok_or_else(|| DaemonError::Failed("--sm: there is no end port from which the SM can manage the fabric".to_owned()))?;
+            let port = port.ok_or_else(|| {
+                DaemonError::Failed(
+                    "--sm: there is no end port from which the SM can manage the fabric".to_owned(),
+                )
+            })?;
             let client = this.sim.attach(port, manager::OPTIONS).map_err(DaemonError::failed)?;
             this.record(|recorder| recorder.attach(client, port, manager::OPTIONS));
             let now = this.now();

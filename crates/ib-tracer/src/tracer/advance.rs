@@ -128,7 +128,9 @@ impl Tracer {
             if let Some(claimed) = &claimed
                 && !claimed.contains(&self.port_of(&branch.hop))
             {
-                let what = "the multicast table in the SA's records does not forward out of this port".to_owned();
+                let what =
+                    "the multicast table in the SA's records does not forward out of this port"
+                        .to_owned();
                 branches.push(Branch { verdict: Verdict::OtherLink { what }, ..branch });
                 continue;
             }

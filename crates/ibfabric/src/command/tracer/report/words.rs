@@ -81,10 +81,7 @@ pub(in super::super) fn detail(
                 }
                 None => "they are not answered".to_owned(),
             };
-            format!(
-                "the preceding switch {does}, expected out of port {}: {outcome}",
-                hop.out
-            )
+            format!("the preceding switch {does}, expected out of port {}: {outcome}", hop.out)
         }
         Verdict::Detour { by } => format!(
             "the preceding switch sends packets out of port {by}, expected out of port {}: they arrive nevertheless",
