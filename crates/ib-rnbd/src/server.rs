@@ -72,7 +72,7 @@ struct OutstandingCommands {
 struct Session {
     /// Open devices, by the numbers that the client uses in commands.
     opened: BTreeMap<u32, OpenDevice>,
-    /// The number of the client. If the client has sent none, it is 0 until the first device is opened, and then a
+    /// The number of the client. If the client has sent none, it is 0 until the first device is opened. Then it is a
     /// number that the server has assigned for this session.
     client: u64,
 }

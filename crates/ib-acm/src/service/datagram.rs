@@ -93,8 +93,8 @@ pub(super) fn parse(
     Some((sender, parsed?))
 }
 
-/// Returns the LID and the GID of the sender, and the message. Returns `None` if the packet has no GRH, or if the
-/// sender's LID, GID and QP cannot be those of a port in the local subnet.
+/// Returns the LID and the GID of the sender, and the message. Returns `None` if the packet has no GRH, or if no port
+/// in the local subnet can have the sender's LID, GID and QP.
 fn sender_and_bytes<'a>(
     own_prefix: u64,
     route: &Route,
