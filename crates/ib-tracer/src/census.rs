@@ -31,8 +31,8 @@ const MAX_TRIES: u32 = 4;
 /// Factor by which the burst grows for the next try if requests were lost.
 const GROWTH: u64 = 4;
 
-/// Minimum ratio of two counters: that of another port, and that of the port in the table. Only above this ratio do
-/// counters prove that a switch sends packets out of the other port.
+/// Minimum ratio of the burst packets that two ports count: another port, and the port in the table. Only above this
+/// ratio do counters prove that a switch sends packets out of the other port.
 const IDLE_FACTOR: u64 = 4;
 
 /// Returns the number of packets in the first burst. The second burst is three times as large. A burst must
