@@ -43,7 +43,7 @@ pub enum Response {
 /// A command of a client. The RTRS request contains the data of a write, or the buffer for the data of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerCommand {
-    /// The device.
+    /// The exported device on which the command has to be executed.
     pub export: ExportId,
     /// The command. The device can execute it according to its geometry.
     pub command: Command,
