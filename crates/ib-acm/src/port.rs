@@ -23,11 +23,11 @@ pub struct PortState {
     pub link: LinkPort,
     /// True if the port is active.
     pub is_active: bool,
-    /// Active MTU.
+    /// Active MTU of the port.
     pub mtu: MtuCode,
-    /// Active rate.
+    /// Active rate of the port.
     pub rate: RateCode,
-    /// P_Key table.
+    /// P_Key table of the port.
     pub p_keys: Vec<PKey>,
     /// Number of client reregistration requests that the SM has sent.
     pub registrations: u64,
@@ -81,9 +81,9 @@ pub enum Action {
     Send {
         /// P_Key of the partition.
         p_key: PKey,
-        /// Destination.
+        /// Destination of the datagram.
         to: Destination,
-        /// Payload.
+        /// Payload of the datagram.
         bytes: Box<[u8; MAD_LENGTH]>,
     },
     /// Sends a MAD to the SA.
@@ -101,10 +101,10 @@ pub enum Arrived {
         route: Route,
         /// QP of the sender.
         qpn: Qpn,
-        /// Payload.
+        /// Payload of the datagram.
         bytes: Box<[u8]>,
     },
-    /// A MAD.
+    /// A MAD that the port has received.
     Mad(Box<Incoming>),
 }
 

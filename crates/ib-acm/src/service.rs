@@ -140,8 +140,7 @@ impl Service {
         self.table.views()
     }
 
-    /// Returns the cached entries of the address `only`, or of all addresses if it is `None`, in the order of the
-    /// addresses.
+    /// Returns the cached entries in the order of their addresses. `only` selects one address; `None` selects all.
     #[must_use]
     pub fn cached(&self, now: Instant, only: Option<&Address>) -> Vec<CachedAddressView> {
         self.table.cached(now, only)

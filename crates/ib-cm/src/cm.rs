@@ -50,8 +50,8 @@ pub struct Cm {
     refusals: u32,
 }
 
-/// If the responses queued for [`Cm::poll_transmit`], or the events queued for [`Cm::poll_event`], exceed the maximum
-/// number of connections by this number, the CM drops messages of peers.
+/// The CM drops messages of peers if too many responses wait for [`Cm::poll_transmit`], or too many events for
+/// [`Cm::poll_event`]: more than the maximum number of connections plus this number.
 const MAX_QUEUED: usize = 1_024;
 
 impl Cm {

@@ -65,8 +65,7 @@ pub struct CmConfig {
     pub half_open_time: Duration,
     /// Maximum number of responses per second to peers without a connection. Most of these responses are REJs.
     pub refusals_per_second: u32,
-    /// Maximum number of `SIDR_REQ`s of peers that are cached, and maximum number of outstanding `SIDR_REQ`s of this
-    /// CM.
+    /// Maximum number of cached `SIDR_REQ`s of peers, and maximum number of outstanding `SIDR_REQ`s of this CM.
     pub max_sidr: usize,
 }
 
@@ -147,8 +146,8 @@ pub struct CmCounters {
     pub unknown: u64,
     /// Messages that were received again. To some of them the CM has repeated its response.
     pub duplicates: u64,
-    /// Messages that were dropped or rejected because the state of the connection or its role does not allow them, or because
-    /// they name another connection of the peer.
+    /// Messages that were dropped or rejected because they do not fit the state or the role of their connection. Also
+    /// messages that name another connection of the peer.
     pub unexpected: u64,
     /// DREQs and LAPs dropped because they name another queue pair than the one of the connection.
     pub wrong_qpn: u64,

@@ -10,7 +10,7 @@ pub enum CmError {
     /// There is no connection with this ID, or the connection was removed.
     #[error("{call}: connection {id} does not exist")]
     UnknownConnection {
-        /// The call.
+        /// The name of the call.
         call: &'static str,
         /// The connection ID.
         id: ConnectionId,
@@ -18,7 +18,7 @@ pub enum CmError {
     /// The connection is in a state that does not allow the call.
     #[error("{call}: connection {id} is in state {state}")]
     WrongState {
-        /// The call.
+        /// The name of the call.
         call: &'static str,
         /// The connection.
         id: ConnectionId,
@@ -28,13 +28,13 @@ pub enum CmError {
     /// The `SIDR_REQ` of a peer does not exist, or already has a response.
     #[error("{call}: the SIDR request does not exist, or has a response already")]
     UnknownSidrRequest {
-        /// The call.
+        /// The name of the call.
         call: &'static str,
     },
     /// The private data does not fit into the message.
     #[error("private data of {message} has {length} bytes: expected at most {limit}")]
     PrivateDataTooLong {
-        /// The message.
+        /// The name of the message.
         message: &'static str,
         /// The length of the private data in bytes.
         length: usize,
@@ -44,13 +44,13 @@ pub enum CmError {
     /// The value of a field is out of range.
     #[error("{field} is {value}: expected {least} to {most}")]
     OutOfRange {
-        /// The field.
+        /// The name of the field.
         field: &'static str,
-        /// The value.
+        /// The value of the field.
         value: u32,
-        /// The minimum.
+        /// The minimum value of the field.
         least: u32,
-        /// The maximum.
+        /// The maximum value of the field.
         most: u32,
     },
     /// One address in the `rdma_cm` header is IPv4, and the other is IPv6.
@@ -69,7 +69,7 @@ pub enum CmError {
     Full {
         /// The kind of objects whose number is limited: connections or SIDR requests.
         what: &'static str,
-        /// The limit.
+        /// The maximum number of these objects.
         limit: usize,
     },
 }

@@ -107,8 +107,8 @@ pub struct Remote {
     devices: Devices,
     /// Temporarily refused devices, and the times at which the client tries to open them again.
     delayed: BTreeMap<DeviceId, Instant>,
-    /// Devices that the user has closed, but that still have parts of commands in flight, and the numbers that the
-    /// server has assigned to these devices.
+    /// Devices that the user has closed, with the numbers that the server has assigned to them. Commands of these
+    /// devices still have parts in flight.
     leaving: Vec<(DeviceId, u32)>,
     /// Value of [`Client::forgotten`] when the last message was sent.
     forgotten: u32,

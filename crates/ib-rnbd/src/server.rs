@@ -43,7 +43,7 @@ pub enum Response {
 /// A command of a client. The RTRS request contains the data of a write, or the buffer for the data of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerCommand {
-    /// The device.
+    /// The exported device on which the command has to be executed.
     pub export: ExportId,
     /// The command. The device can execute it according to its geometry.
     pub command: Command,
@@ -72,7 +72,7 @@ struct OutstandingCommands {
 struct Session {
     /// Open devices, by the numbers that the client uses in commands.
     opened: BTreeMap<u32, OpenDevice>,
-    /// The number of the client. If the client has sent none, it is 0 until the first device is opened, and then a
+    /// The number of the client. If the client has sent none, it is 0 until the first device is opened. Then it is a
     /// number that the server has assigned for this session.
     client: u64,
 }

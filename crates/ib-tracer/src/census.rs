@@ -6,9 +6,9 @@
 //! bursts of different sizes have to find the same port. Another port than the port of the table is reported
 //! only if the port of the table counts no burst. If a port has much other traffic, its counters prove nothing.
 //!
-//! If the responses of the switch itself are lost, the tracer reads the counters at the other ends of its
-//! cables, where one port counts the received packets. Only one census runs at a time, and no other request
-//! is outstanding meanwhile, because the ports would count it, too.
+//! If the responses of the switch itself are lost, the tracer reads the counters at the other ends of the switch's
+//! cables. There, one port counts the received packets. Only one census runs at a time. No other request is outstanding
+//! during a census, because the ports would count it, too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -31,8 +31,8 @@ const MAX_TRIES: u32 = 4;
 /// Factor by which the burst grows for the next try if requests were lost.
 const GROWTH: u64 = 4;
 
-/// Counters prove that a switch sends packets out of another port than its table specifies only if the other port
-/// counts more than this factor times as many packets as the port in the table.
+/// Minimum ratio of the burst packets that two ports count: another port, and the port in the table. Only above this
+/// ratio do counters prove that a switch sends packets out of the other port.
 const IDLE_FACTOR: u64 = 4;
 
 /// Returns the number of packets in the first burst. The second burst is three times as large. A burst must
@@ -44,7 +44,7 @@ fn first_burst(ports: u8) -> u64 {
 /// A request of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CensusRequest {
-    /// Requests the counters of this port of the switch, or of the port at the other end of its cable.
+    /// Requests the counters of this port of the switch, or those at the other end of the port's cable.
     Counters(u8),
     /// Requests the 64-bit counters of the same port (PortCountersExtended).
     Extended(u8),

@@ -28,8 +28,7 @@ pub enum Probe {
         /// The LID.
         lid: u16,
     },
-    /// Bursts of combined-route probes, which are counted at the ports of the switch or at the other ends of its
-    /// cables.
+    /// Bursts of combined-route probes. The ports of the switch, or those at the other ends of its cables, count them.
     Counters {
         /// The switch.
         from: NodeNumber,

@@ -45,7 +45,7 @@ pub enum Stop {
     NoSuchPort {
         /// The switch.
         at: NodeNumber,
-        /// The entry.
+        /// The port number in the table entry.
         port: u8,
     },
     /// No node responds at the other end of a port's link.

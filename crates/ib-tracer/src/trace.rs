@@ -46,7 +46,7 @@ pub enum Verdict {
     Validated,
     /// Proven good, but not by the agent as in [`Verdict::Validated`].
     Observed {
-        /// The proof.
+        /// The kind of proof.
         by: Witness,
     },
     /// Proven good, because the hop leads to the local port, which receives the responses to all probes.
@@ -85,7 +85,7 @@ pub enum Verdict {
         /// The duplicate GUID or LID and the nodes that report it, as a text.
         what: String,
     },
-    /// Not proven.
+    /// Not proven, with the reason and the suspects.
     Suspected(Box<Suspicion>),
     /// Not proven: no probe was sent, because agents are disabled or no packet takes the link to another node.
     NotProbed,

@@ -112,8 +112,8 @@ pub struct Tracer {
     claim_facts: Facts,
     observations: Observations,
     trials: Trials,
-    /// Verdicts on hops. The key consists of node and port at the start of the link, the LID if the verdict depends on
-    /// it, and a flag that is true if the hop is the last one of its path.
+    /// Verdicts on hops. The key has the node and the port at the start of the link. It also has the LID if the verdict
+    /// depends on it, and a flag: true for the last hop of a path.
     verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
     /// The start ports of paths, by LID.
     starts: HashMap<u16, (NodeNumber, u8)>,

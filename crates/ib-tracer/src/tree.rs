@@ -147,8 +147,8 @@ impl Tree {
     }
 }
 
-/// Returns the egress ports of a switch for packets to a multicast group that arrive at a port, as far as the
-/// switch's table is known.
+/// Returns the egress ports of a switch for multicast packets that arrive at a port, as far as the table of the switch
+/// is known.
 fn outputs(
     model: &FabricModel,
     (node, enters): (NodeNumber, u8),

@@ -1,4 +1,4 @@
-//! Outstanding requests of a connection, and the parser of the byte stream of replies.
+//! Outstanding requests of a connection, and the parser of the replies in its byte stream.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -23,9 +23,9 @@ use crate::Address;
 pub enum Reply {
     /// The reply to a RESOLVE request: paths to a destination.
     Resolved(Resolved),
-    /// Counters.
+    /// The reply to a query of counters.
     Counters(Counters),
-    /// An endpoint.
+    /// The reply to a query of an endpoint.
     Endpoint(EndpointDescription),
 }
 

@@ -42,7 +42,7 @@ pub enum CounterScope {
     Service,
     /// The counters of the endpoint with this index.
     Endpoint(NonZeroU8),
-    /// The endpoint with this name or IP address.
+    /// The counters of the endpoint with this name or IP address.
     Address(Address),
 }
 

@@ -74,8 +74,8 @@ impl AddressFile {
         self.lines.iter().filter(move |line| support_ips || line.address.ip().is_none())
     }
 
-    /// Returns the text of the file. A line that the reader would not accept becomes a comment, for example a line with
-    /// a GID, or with a name that contains a blank.
+    /// Returns the text of the file. Lines that the reader would not accept become comments, such as lines with a GID
+    /// or with a blank in a name.
     #[must_use]
     pub fn to_file(&self) -> String {
         let mut text = HEAD.to_owned();

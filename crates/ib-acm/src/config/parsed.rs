@@ -10,7 +10,7 @@ pub const MAX_WARNINGS: usize = 1_000;
 /// Contents of a configuration file, and warnings about the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed<T> {
-    /// The contents.
+    /// The contents of the file.
     pub value: T,
     /// The first 1,000 warnings, in the order of the file.
     pub warnings: Vec<Warning>,
@@ -25,9 +25,9 @@ pub struct Warning {
     pub line: usize,
     /// Found text, up to 80 characters; empty if there was none.
     pub found: String,
-    /// Expected text.
+    /// Text that the reader expected.
     pub expected: String,
-    /// Consequence.
+    /// What the reader does with the found text.
     pub so: &'static str,
 }
 

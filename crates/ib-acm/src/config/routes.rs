@@ -35,7 +35,7 @@ pub struct Routes {
     pub routes: Vec<Route>,
     /// Unreachable LIDs, in ascending order.
     pub unreachable: Vec<Lid>,
-    /// Base LID and GUID of the source port of each block, in the order of the LIDs.
+    /// Source ports of all blocks: base LID and GUID, in the order of the LIDs.
     pub ports: Vec<(Lid, Guid)>,
 }
 

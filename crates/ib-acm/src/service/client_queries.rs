@@ -17,7 +17,7 @@ use super::sa::{DGID, DLID, NUMB_PATH, P_KEY, REVERSIBLE, SGID, SaError, SaReque
 struct ClientQuery {
     path: Box<PathRecord>,
     request: Box<PendingRequest>,
-    /// Time limit.
+    /// Time at which the query fails.
     deadline: Instant,
     /// Number of times that the query was sent. It is sent again if the SM or the LID of the port changes.
     attempts: u32,

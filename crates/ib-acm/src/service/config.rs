@@ -79,8 +79,8 @@ pub struct ServiceConfig {
 }
 
 impl Default for ServiceConfig {
-    /// Returns ibacm's defaults. For example, the timeout is 2 s with 2 retries, an address is cached for a day, and
-    /// the base group has a rate of 10 Gbit/s and an MTU of 2048 bytes.
+    /// Returns ibacm's defaults. For example, the timeout is 2 s with 2 retries, and an address is cached for a day.
+    /// The base group has a rate of 10 Gbit/s and an MTU of 2048 bytes.
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(2),

@@ -28,14 +28,14 @@ pub(super) struct Sender {
 /// A message of another ACM service.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Requests a response of the owner of an address, and announces the addresses of the sender.
+    /// Requests the owner of an address to respond, and announces the addresses of the sender.
     Request { tid: TransactionId, wanted: Address, addresses: Vec<Address> },
     /// Response of the owner of an address. The response also lists the owner's other addresses.
     Response { tid: TransactionId, addresses: Vec<Address> },
 }
 
-/// Parses a datagram. Returns `None` if the endpoint itself sent it, if it is malformed, or if the sending port exceeds
-/// its rate limit.
+/// Parses a datagram. Returns `None` if the endpoint itself sent the datagram, if the datagram is malformed, or if the
+/// sending port exceeds its rate limit.
 pub(super) fn parse(
     cx: &mut Context<'_>,
     groups: &MulticastGroups,
@@ -93,8 +93,8 @@ pub(super) fn parse(
     Some((sender, parsed?))
 }
 
-/// Returns the LID and the GID of the sender, and the message. Returns `None` if the packet has no GRH, or if the
-/// sender's LID, GID and QP cannot be those of a port in the local subnet.
+/// Returns the LID and the GID of the sender, and the message. Returns `None` if the packet has no GRH, or if no port
+/// in the local subnet can have the sender's LID, GID and QP.
 fn sender_and_bytes<'a>(
     own_prefix: u64,
     route: &Route,

@@ -17,7 +17,7 @@ use crate::port::{Action, PortState};
 /// Membership of a multicast group.
 #[derive(Clone, Debug)]
 enum Membership {
-    /// Not joined.
+    /// The group is not joined.
     None,
     /// The endpoint has sent a request to join the group, and waits for the SA's response.
     Joining,

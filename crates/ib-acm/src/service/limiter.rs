@@ -1,4 +1,4 @@
-//! Rate limits of the requests and of the new GIDs of each port.
+//! Rate limits for each port: of its requests, and of its new GIDs.
 //!
 //! Ports without a request in the last minute are removed, so the table contains only ports with recent requests.
 

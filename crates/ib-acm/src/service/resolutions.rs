@@ -31,7 +31,7 @@ pub(super) struct Resolution {
     pub(super) requests: Vec<PendingRequest>,
     /// Path query that the resolution waits for.
     pub(super) path_query: Option<PathTarget>,
-    /// Time limit.
+    /// Time at which the resolution fails.
     deadline: Instant,
     /// Time of the next attempt to query the base group, if an attempt is scheduled.
     retry: Option<Instant>,

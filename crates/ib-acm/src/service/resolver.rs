@@ -453,8 +453,8 @@ impl Resolver {
         }
     }
 
-    /// Starts the query that resolves an address: a path query to the SA for a GID or a LID, or an address resolution
-    /// request to the base group for a name or an IP address.
+    /// Starts the query that resolves an address. For a GID or a LID, it is a path query to the SA. For a name or an IP
+    /// address, it is an address resolution request to the base group.
     fn query_address(&mut self, cx: &mut Context<'_>, tid: u64, address: &Address) {
         match address {
             Address::Gid(_) | Address::Lid(_) => self.query_path(cx, tid, address),

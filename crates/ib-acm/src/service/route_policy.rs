@@ -1,9 +1,9 @@
 //! Decides whether the route to a peer is derived from a multicast group or queried from the SA.
 //!
-//! With `route_prot acm`, the route to a peer is derived from a group if the SA gives the path to the peer the service
-//! level of the group. To compare the service levels, the endpoint queries all paths of its port from the SA.
-//! Resolutions wait for the result. If the SA does not return the paths, or gives a peer another service level, routes
-//! are queried from the SA.
+//! With `route_prot acm`, the route to a peer is derived from a group if the path to the peer has the service level of
+//! the group. To compare the service levels, the endpoint queries all paths of its port from the SA. Resolutions wait
+//! for the result. If the SA does not return the paths, or gives a peer another service level, routes are queried from
+//! the SA.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

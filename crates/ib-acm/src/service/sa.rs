@@ -64,8 +64,8 @@ impl SaRequest {
         }
     }
 
-    /// Returns true if the request has the full number of retries. If no client waits for a request, or if it is
-    /// repeated later in any case, it has only one retry. So it does not delay other requests.
+    /// Returns true if the request has the full number of retries. A request has only one retry if no client waits for
+    /// it, or if it is repeated later in any case. So it does not delay other requests.
     const fn has_all_retries(self) -> bool {
         !matches!(
             self,

@@ -103,8 +103,7 @@ impl EndpointTable {
         self.endpoints.iter().filter_map(view).collect()
     }
 
-    /// Returns the cached entries of the address `only`, or of all addresses if it is `None`, in the order of the
-    /// addresses.
+    /// Returns the cached entries in the order of their addresses. `only` selects one address; `None` selects all.
     pub(super) fn cached(&self, now: Instant, only: Option<&Address>) -> Vec<CachedAddressView> {
         let mut found = Vec::new();
         for endpoint in self.endpoints.values() {

@@ -45,7 +45,7 @@ pub enum OpenError {
     OtherData {
         /// The name of the device.
         name: String,
-        /// The evidence.
+        /// The evidence that the data differs.
         evidence: OtherData,
     },
     /// The name is invalid.

@@ -29,7 +29,7 @@ pub struct Outgoing {
     pub direction: Direction,
     header: [u8; Open::LENGTH],
     header_length: u16,
-    /// The length in bytes of the message's data, or of the buffer for the data of the response.
+    /// The length in bytes of the data that the message sends, or of the buffer for the data that the response returns.
     pub data_length: u32,
 }
 

@@ -111,8 +111,9 @@ impl Commands {
         max_io_size: u32,
     ) {
         let mut plan = Plan::new(command, geometry, max_io_size);
-        // Data is lent only if the command has at most this number of parts. It can then get all of its buffers even if
-        // all others are lent, so two commands never block each other while each holds some of its buffers.
+        // Data is lent only if the command has at most this number of parts. The command can then get all of its
+        // buffers even if all others are lent. So two commands never block each other while each holds some of its
+        // buffers.
         let most = MAX_LENT_PARTS.min(self.buffers.as_ref().map_or(0, BufferPool::unlent));
         let is_lent = command.operation == Operation::Read
             && matches!(self.reads, ReadMode::Lent(least) if command.length >= least)

@@ -192,8 +192,8 @@ impl Tracer {
         Ok(Some(grown.iter().map(|branch| self.claimed_port(&branch.hop)).collect()))
     }
 
-    /// Returns a broken branch for each port out of which a multicast group is forwarded only according to the SA
-    /// records, not according to the switches.
+    /// Returns a broken branch for each port out of which a multicast group is forwarded in the SA records, but not by
+    /// the switches.
     pub(super) fn missing_branches(
         &self,
         claimed: Option<&BTreeSet<(Guid, u8)>>,

@@ -151,7 +151,7 @@ fn replies_to_cancelled_requests_are_dropped() {
     assert_eq!((answers.len(), answers[0].transaction), (1, second));
 }
 
-/// Changes some bytes of the reply to the second of two equal requests, and returns the defect of the reply.
+/// Changes some bytes of the reply to the second of two equal requests. Returns what is then wrong with the reply.
 fn defect(sample: usize, changes: &[(usize, u8)]) -> ReplyDefect {
     let (request, data) = samples().remove(sample);
     let mut pipeline = Pipeline::default();

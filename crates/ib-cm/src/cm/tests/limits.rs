@@ -1,4 +1,4 @@
-//! Tests of invalid calls, of the limits of tables and queues, and of the limits against floods.
+//! Tests of invalid calls, of full tables and queues, and of the protection against floods.
 
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::cm::{RejectReason, Rtu};
