@@ -165,7 +165,7 @@ impl Network {
         self.lose(port, key, why);
     }
 
-    /// Sets PortState of a port, and logs the change.
+    /// Sets `PortState` of a port, and logs the change.
     pub(crate) fn set_state(&mut self, port: PortId, to: PortState) {
         if let Some(from) = self.fabric.set_state(port, to, self.clock.now()) {
             self.log(Entry::State { port, from, to });
