@@ -104,7 +104,7 @@ pub(super) fn fails_over(scene: &mut Scene<'_>) -> Result<(), RunError> {
 pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let ours = our_client(scene, GUEST, &["--wait", "3"])?;
     let ours = scene.fails(ours)?;
-    scene.expect_lines(&ours, "the connection is refused", 2);
+    scene.expect_lines(&ours, "the connection was rejected: invalid service ID", 2);
     serve(scene, "")?;
     let ours = scene.ours(["rtrs", "bench", "--path", GUEST, "--device", "dev/none"])?;
     let ours = scene.fails(ours)?;
