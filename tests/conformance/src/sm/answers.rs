@@ -49,12 +49,9 @@ fn compare(theirs: &Answers, ours: &Answers, lmc: u8, checked: &mut Checked) {
             });
             return;
         }
-        if is_for_unaligned_link(question, lmc) {
-            let has_records = [a, b].map(|text| text.contains("FromLID"));
-            checked.check(has_records == [false, true], || {
-                let [theirs, ours] = has_records;
-                format!("{question}: OpenSM returns records: {theirs}, ibfabric sm: {ours}")
-            });
+        let has_records = [a, b].map(|text| text.contains("FromLID"));
+        if is_for_unaligned_link(question, lmc) && has_records == [false, true] {
+            checked.check(true, String::new);
             continue;
         }
         let difference = difference(a, b);
