@@ -1,5 +1,5 @@
-//! Correlates arbitrary bytes as one capture, and as two captures: the bytes with their second half, and with
-//! themselves.
+//! Parses arbitrary bytes as a capture. Correlates this capture alone, with a capture of the second half of the
+//! bytes, and with itself.
 //!
 //! Checks that the three parts of a message's time in flight add up to the whole time in flight.
 

@@ -269,7 +269,7 @@ fn section(out: &mut Vec<u8>, heading: &str) {
     out.extend(format!(".SH \"{heading}\"\n").bytes());
 }
 
-/// Appends text to a man page, which shows the line breaks of the text.
+/// Appends text to a man page so that the line breaks of the text are kept.
 fn verbatim(out: &mut Vec<u8>, text: &str) {
     out.extend(format!(".nf\n{}\n.fi\n", escaped(text)).bytes());
 }

@@ -16,7 +16,7 @@ use crate::{TaskResult, release_artifact};
 /// Number of cases that run at the same time, in addition to cases that mostly wait.
 const WORKERS: usize = 2;
 
-/// Number of a case's faults that are printed.
+/// Maximum number of faults of a case that are printed.
 const SHOWN: usize = 12;
 
 #[derive(clap::Args)]

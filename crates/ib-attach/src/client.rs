@@ -285,7 +285,7 @@ impl AttachedPort {
         self.rings.take_with(read)
     }
 
-    /// Wakes the simulator if it sleeps and frames or free slots are available for it.
+    /// If the simulator sleeps, wakes it when there are frames or free slots for it.
     pub fn flush(&mut self) {
         self.rings.flush();
     }

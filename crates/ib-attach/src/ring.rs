@@ -127,8 +127,8 @@ pub(super) enum Side {
 pub(super) struct Rings {
     memory: Arc<Mapping>,
     side: Side,
-    /// `put` counts the slots that this process has put into the outgoing ring. `taken` counts the
-    /// slots that it has taken out of the incoming ring.
+    /// `put` counts the frames that this process has put into the outgoing ring. `taken` counts the frames that this
+    /// process has taken out of the incoming ring.
     put: u32,
     taken: u32,
     /// Event counters: `own` wakes this process, `other` the other process.

@@ -27,7 +27,7 @@ pub struct Geometry {
 }
 
 /// Identifies the data of a device by two numbers. If one of them has changed, the device contains different data, or
-/// writes may be lost.
+/// earlier writes may have been lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// A number that changes when the device contains different data.

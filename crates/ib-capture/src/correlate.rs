@@ -280,8 +280,8 @@ impl Correlation {
         &self.clocks
     }
 
-    /// Returns the indices of files that do not report the direction of packets, but for which
-    /// response times have shown at which end they were captured.
+    /// Returns the indices of the files without packet directions whose end of the connection was inferred from
+    /// response times.
     #[must_use]
     pub const fn oriented(&self) -> &BTreeSet<u8> {
         &self.oriented

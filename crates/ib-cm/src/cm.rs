@@ -132,8 +132,8 @@ impl Cm {
         true
     }
 
-    /// Returns true if the message is accepted even if its ICRC could be checked only in part. Returns false for
-    /// messages of a connection with an HCA of ibfabric.
+    /// Returns whether to accept a message of which only a part of the ICRC could be checked. Messages of a
+    /// connection with an HCA of ibfabric are not accepted then.
     fn accepts_weak(&self, mad: &Mad) -> bool {
         // In all messages except REQ and SIDR_REQ, the receiver's communication ID is the second ID in the message.
         let number = match mad.attribute_id() {

@@ -28,7 +28,7 @@ impl Direction {
     }
 }
 
-/// The message block: a record of a completed message.
+/// The record of a completed message, which captures store as a message block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageBlock {
     /// The number of the message, counted from 0 in the order of completion at the queue pair.

@@ -13,7 +13,7 @@
 //! | `writers` | detection of writes by other clients |
 //!
 //! # Example
-//! In this example, client and server exchange messages in memory. Otherwise RTRS requests carry the messages.
+//! In this example, client and server exchange messages in memory. In real use, RTRS requests carry the messages.
 //! ```
 //! use ib_block::{Command, Geometry, Operation, Origin};
 //! use ib_rnbd::{Client, ClientEvent, Export, Response, Server};

@@ -190,7 +190,7 @@ impl Remote {
         &self.rtrs
     }
 
-    /// Returns the session, to change its paths and to pass events of HCAs.
+    /// Returns the session, so that the caller can change its paths and pass events of HCAs to it.
     pub const fn session(&mut self) -> &mut Rtrs {
         &mut self.rtrs
     }

@@ -155,7 +155,7 @@ impl<S: Copy + Ord> Server<S> {
         Some((id, self.writers[id.0 as usize].to_bytes()))
     }
 
-    /// Tells the server that the writers of an export are not stored any more, for example after an I/O error.
+    /// Tells the server that the list of an export's writers can no longer be stored, for example after an I/O error.
     pub fn stop_storing_writers(&mut self, id: ExportId) {
         if let Some(export) = self.exports.get_mut(id.0 as usize) {
             export.writers = None;

@@ -230,9 +230,9 @@ impl AsFd for UdpSocket {
 /// short.
 pub(super) const CUT: usize = 1;
 
-/// BPF program that truncates datagrams with a UDP checksum of zero, so that the receiver
-/// recognizes them. A socket does not report the checksum. If the program dropped a datagram, the
-/// system would count an overflow. The system itself verifies other checksums.
+/// BPF program that truncates datagrams with a UDP checksum of zero, so that the receiver recognizes them: a socket
+/// does not report the checksum. The program does not drop them, because the system would count an overflow. The
+/// system itself verifies other checksums.
 const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
     const UDP_HEADER: u32 = 8;
     const CHECKSUM: u32 = 6;

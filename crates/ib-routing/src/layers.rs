@@ -16,7 +16,7 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Returns layers in which all paths have the same service level.
+    /// Returns an assignment of all paths to one service level.
     #[must_use]
     pub const fn uniform(level: ServiceLevel) -> Self {
         Self { switches: 0, levels: Vec::new(), uniform: level.get() }

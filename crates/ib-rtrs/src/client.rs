@@ -9,7 +9,7 @@
 //! | `path` | one path: its state and its objects |
 //! | `liveness` | heartbeats and probes of a path |
 //! | `registrations` | memory that is registered at HCAs |
-//! | `request` | [`Request`]: data and numbers of a request |
+//! | `request` | [`Request`]: data and identifiers of a request |
 //! | `slots` | requests in flight, one for each chunk of the server |
 //! | `connect` | connecting a path |
 //! | `info` | the addresses of the server's chunks |

@@ -295,7 +295,7 @@ impl Port {
         self.queues.as_ref().map_or(0, |queues| queues.len())
     }
 
-    /// Sets the full counters and the values that PortCounters shows.
+    /// Sets the 64-bit counters, and the saturated values that PortCounters returns.
     pub(crate) fn store_counters(&mut self, full: Counters, short: &Counters, now: Instant) {
         self.counters = full;
         let base = full.minus(short);

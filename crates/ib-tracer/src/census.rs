@@ -1,10 +1,10 @@
 //! Port census: finds the port out of which a switch sends lost packets, from the counters of its ports.
 //!
-//! A lost packet has no response, but the port that sent the packet has counted it. The tracer sends a burst
-//! of N packets and then a burst of 3 N packets. It reads the counters of all ports before, between and
-//! after the bursts. The port that sends the packets counts N and then 3 N, and little more. Two tries with
-//! bursts of different sizes have to find the same port. Another port than the port of the table is reported
-//! only if the port of the table counts no burst. If a port has much other traffic, its counters prove nothing.
+//! A lost packet has no response, but the port that sent the packet has counted it. The tracer sends a burst of N
+//! packets and then a burst of 3 N packets. It reads the counters of all ports before, between and after the bursts.
+//! The port that sends the packets counts N and then 3 N, and little more. Two tries with bursts of different sizes
+//! have to find the same port. A port other than the one in the forwarding table is reported only if the port in the
+//! table counts no burst. If a port has much other traffic, its counters prove nothing.
 //!
 //! If the responses of the switch itself are lost, the tracer reads the counters at the other ends of the switch's
 //! cables. There, one port counts the received packets. Only one census runs at a time. No other request is outstanding

@@ -59,7 +59,8 @@ impl Default for GuestOptions {
 /// A running guest. When it is dropped, the emulator is killed and the network namespace is removed.
 #[derive(Debug)]
 pub struct Guest {
-    // The fields are dropped in this order: the emulator uses the TAP device and files in the folder.
+    // The fields are dropped in this order. The emulator comes first, because it uses the TAP device and files in the
+    // folder.
     port: Arc<Port>,
     _emulator: Emulator,
     network: Network,
@@ -79,7 +80,7 @@ impl Guest {
     /// Fails with [`BootError::Unavailable`] if this machine cannot run guests. Other errors report which step has
     /// failed.
     pub fn boot(options: &GuestOptions) -> Result<Self, BootError> {
-        // Steps that can fail at once come first, because building the image may take two minutes.
+        // Steps that can fail quickly come first, because building the image may take two minutes.
         let network = Network::create(options.mtu)?;
         image::ensure_qemu()?;
         let image = Image::obtain()?;

@@ -63,8 +63,8 @@ const QUERY_DELAY: Duration = Duration::from_millis(200);
 const QUERY_DELAY_PER_PATH: Duration = Duration::from_millis(2);
 const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// Shortest and longest delay until the query of all paths is repeated, after a failure or after a path with an
-/// unexpected service level.
+/// Minimum and maximum delay before the query for all paths is repeated. It is repeated if it failed, or if a
+/// returned path had an unexpected service level.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// While service levels of paths differ from the service levels of groups: shortest and longest delay until the query

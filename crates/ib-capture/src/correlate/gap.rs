@@ -45,7 +45,7 @@ impl Gaps {
         self
     }
 
-    /// Returns the gaps of a queue pair and direction, and the gaps of unknown queue pairs.
+    /// Returns the gaps of a queue pair in one direction, and the gaps whose queue pair is not known.
     pub(super) fn of(&self, qpn: Qpn, direction: Direction) -> [&[(u64, u64)]; 2] {
         [Some((qpn, direction)), None]
             .map(|owner| self.by_owner.get(&owner).map_or(&[][..], |it| it))

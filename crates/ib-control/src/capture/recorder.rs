@@ -147,7 +147,7 @@ impl Recorder {
         Ok(Self { commands, progress, thread: Some(thread), end_time })
     }
 
-    /// Returns the time at which the duration ends, in the time of the HCAs; [`Instant::NEVER`] if the duration is
+    /// Returns the end time of the capture, on the clock of the HCAs; [`Instant::NEVER`] if the duration is
     /// unlimited.
     #[must_use]
     pub fn end_time(&self) -> Instant {

@@ -309,7 +309,7 @@ impl SimServer {
         self.adapters.refuse_hello(claim.client, reason);
     }
 
-    /// Returns the next port whose last HCA has detached.
+    /// Returns the next port that has no attached HCA left.
     pub(crate) fn poll_released(&mut self) -> Option<PortId> {
         self.adapters.poll_released()
     }

@@ -127,15 +127,15 @@ impl ResponseQueue {
 
     /// Returns true if a resource is free for a new READ or atomic.
     ///
-    /// The peer sends a new request only if fewer than `most` requests are outstanding. Therefore the oldest response
-    /// has arrived, and its resource is free even if a repeated response is queued.
+    /// A new request shows that fewer than `most` requests of the peer are outstanding. Therefore the peer has
+    /// received the oldest response, whose resource is free even if a repetition of the response is queued.
     pub(super) fn has_room(&self, most: usize) -> bool {
         self.resources.len() < most
             || self.resources.front().is_some_and(|oldest| oldest.is_answered)
     }
 
-    /// Queues the response to a new READ or atomic. To make room, frees the oldest resource and removes its repeated
-    /// response.
+    /// Queues the response to a new READ or atomic. If all responder resources are in use, frees the oldest one, and
+    /// removes from the queue the response that repeats it.
     pub(super) fn push(
         &mut self,
         most: usize,

@@ -1,4 +1,4 @@
-//! Command blocks of messages, packet traces, and selections of queue pairs.
+//! Tests of records of completed messages, packet traces, and selections of queue pairs.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -212,7 +212,7 @@ impl Outbound {
         self.transfers.len()
     }
 
-    /// Adds a response to the queue if it can send a segment.
+    /// Adds a response to the queue if one of its segments can be sent now.
     fn list(&mut self, key: TransferKey) {
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
         if !transfer.listed && transfer.sender.can_send() {

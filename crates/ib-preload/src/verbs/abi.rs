@@ -2,7 +2,7 @@
 //!
 //! Sources: `ib_user_verbs.h` and `rdma_user_rxe.h` of the Linux kernel (UAPI headers).
 
-/// A value of a structure, in the byte order of the machine.
+/// The type of a field of an ABI structure, in the byte order of the machine.
 pub(super) trait Field: Sized {
     /// Size of the value in bytes.
     const SIZE: usize;

@@ -10,7 +10,8 @@ use std::f64::consts::TAU;
 use super::PITCH;
 use crate::graph::Graph;
 
-/// Maximum number of switches of a fabric that are grouped. Larger fabrics are ordered by name.
+/// Switches are grouped only in fabrics of at most this many switches. In larger fabrics, switches are ordered by
+/// name.
 const MAX_SORTED: usize = 4096;
 
 /// If switches still change their groups after this number of rounds, the grouping stops.

@@ -64,8 +64,8 @@ impl Routes {
         self.prepared.clear();
     }
 
-    /// Removes all routes from the lookup index, so that packets that are pushed later prepare them
-    /// again. Packets in the buffer keep their route numbers, which remain valid.
+    /// Removes all routes from the lookup index. Each route is prepared again when a later packet needs it. Packets
+    /// in the buffer keep their route numbers, which remain valid.
     pub(super) fn forget(&mut self) {
         self.numbers.clear();
         self.last = None;

@@ -112,8 +112,8 @@ struct Best {
     any: Option<(u8, u32)>,
     other_system: Option<(u8, u32)>,
     other_node: Option<(u8, u32)>,
-    /// Least number of LIDs of the end port that the neighbour forwards, over all ports chosen so far. `None` if no
-    /// port was chosen yet.
+    /// Minimum, among the ports chosen so far, of the number of LIDs of the end port that are routed through the
+    /// port's neighbour. `None` if no port was chosen yet.
     forwarded: Option<u32>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct SaBudget {
     smps: u32,
     /// Time in microseconds that the SA may still use in the current slice, while no sweep runs.
     turn: u32,
-    /// Time of the timer's next grant, and size of its last grant in microseconds.
+    /// The time at which the timer next adds processing time to the budget, and how many microseconds it added last.
     next: Option<Instant>,
     grant: u32,
 }

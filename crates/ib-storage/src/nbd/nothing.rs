@@ -1,4 +1,4 @@
-//! A placeholder for the block device while other code of this process uses it.
+//! A placeholder that the server has while other code of this process uses the block device.
 
 use ib_block::{Command, Errno, ReadData};
 

@@ -481,8 +481,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Sends combined-route probes to the node at the end of a hop from other neighbours of this node. A response
-    /// shows that the node answers such probes.
+    /// Sends combined-route probes to the node at the end of a hop, by way of this node's other neighbours. A
+    /// response shows that the node answers such probes.
     fn other_combined_routes(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.node).links.values();
         let neighbours: BTreeSet<NodeNumber> = links

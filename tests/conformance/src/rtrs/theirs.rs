@@ -11,7 +11,8 @@ use crate::rxe::Scene;
 /// The path option of the kernel's client for a single path to the server's address.
 pub(super) const PATH: &str = "path=ip:192.168.77.2";
 
-/// fio verifies requests of various lengths at random offsets. It keeps more requests outstanding than the queue depth.
+/// fio verifies requests of various lengths at random offsets. It keeps more requests outstanding than the queue
+/// depth of the RTRS session.
 pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Result<(), RunError> {
     let server = our_server(scene, store, options)?;
     map(scene, PATH)?;

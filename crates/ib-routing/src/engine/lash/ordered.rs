@@ -182,8 +182,8 @@ impl Stretches {
                             && first[head] != NONE
                             && stretch <= first[head]
                     });
-                    // If loads are equal, each switch starts with another slot, so that routes to the same destination
-                    // meet late.
+                    // If loads are equal, the search starts at a different slot in each switch, so that routes to the
+                    // same destination join only near the destination.
                     let degree = network.neighbours(switch).len();
                     let begin = network.slot(network.reverse(start)) % degree;
                     let turn = |channel| (channel - start + degree - begin) % degree;

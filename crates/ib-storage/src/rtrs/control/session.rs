@@ -62,7 +62,7 @@ impl SessionControl {
         Self { control, find_path, tree, waiting, next: 0 }
     }
 
-    /// Passes an event of the session to the tree.
+    /// Passes an event of the session to the control tree.
     pub(in crate::rtrs) fn follow(
         &mut self,
         now: Instant,

@@ -301,7 +301,8 @@ impl Request {
             settings.partition_config_file = Some(partitions.to_owned());
         }
         let log = settings.log_file.get_or_insert_with(|| usual::LOG.into());
-        // Configuration files written by OpenSM contain the default log, so only an option selects a log explicitly.
+        // Configuration files written by OpenSM contain the path of the default log file. So the user has chosen a
+        // log file only if an option on the command line names it.
         let origin = settings.origins.get("log_file");
         let is_option = origin.is_some_and(|origin| origin.starts_with("--"));
         self.has_usual_log = log == Path::new(usual::LOG) && !is_option;
