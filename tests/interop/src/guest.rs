@@ -59,8 +59,8 @@ impl Default for GuestOptions {
 /// A running guest. When it is dropped, the emulator is killed and the network namespace is removed.
 #[derive(Debug)]
 pub struct Guest {
-    // The fields are dropped in this order. The emulator comes first, because it uses the TAP device and files in the
-    // folder.
+    // The fields are dropped in this order: the emulator before the network and the folder, because the emulator uses
+    // the TAP device and files in the folder.
     port: Arc<Port>,
     _emulator: Emulator,
     network: Network,
