@@ -66,7 +66,7 @@ fn ports_with_equal_lids_are_reported_with_their_lines() {
     std::fs::write(place.path().join(LIDS), text).expect("the file can be written");
     let mut warnings = Vec::new();
     Cache::open(Some(place.path()), &mut |text| warnings.push(text));
-    let expected = "guid2lid:3: found LID 0x0005 of port 0x0000000000000002, which also \
-                    port 0x0000000000000001 has in line 1; the line is ignored";
+    let expected = "guid2lid:3: found LID 0x0005 of port 0x0000000000000002, which port \
+                    0x0000000000000001 also has in line 1; the line is ignored";
     assert!(warnings.len() == 1 && warnings[0].ends_with(expected), "{warnings:?}");
 }
