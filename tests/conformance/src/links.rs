@@ -140,7 +140,7 @@ impl<'a> Scene<'a> {
     ) -> Result<BTreeMap<Guid, u16>, Box<dyn std::error::Error>> {
         let mut client = Client::new(RequesterConfig::default());
         let mut lids = BTreeMap::new();
-        let (paths, mut links) = (vec![Vec::new()], BTreeSet::new());
+        let (mut paths, mut links) = (vec![Vec::new()], BTreeSet::new());
         while !paths.is_empty() {
             let infos = ask_all::<NodeInfo>(&mut client, link, &paths, |_| 0)?;
             let mut ports = Vec::new();
@@ -153,10 +153,10 @@ impl<'a> Scene<'a> {
                     ports.extend((first..=last).map(|port| (path.clone(), info, port)));
                 }
             }
-            let mut paths: Vec<Vec<u8>> = ports.iter().map(|(path, ..)| path.clone()).collect();
+            let of_ports: Vec<Vec<u8>> = ports.iter().map(|(path, ..)| path.clone()).collect();
             let numbers: Vec<u8> = ports.iter().map(|&(.., port)| port).collect();
             let infos =
-                ask_all::<PortInfo>(&mut client, link, &paths, |index| numbers[index].into())?;
+                ask_all::<PortInfo>(&mut client, link, &of_ports, |index| numbers[index].into())?;
             paths.clear();
             for ((path, node, number), info) in ports.into_iter().zip(infos) {
                 if number == 0 || node.node_type.0 != 2 {
