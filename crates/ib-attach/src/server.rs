@@ -117,7 +117,7 @@ impl AttachServer {
         self.clients.get(&client)?.rings.as_ref().map(Rings::bell)
     }
 
-    /// Returns the next event of a client; `None` if there is none at present.
+    /// Returns the next event of a client, if any at present.
     pub fn next(&mut self, client: usize) -> Option<ClientEvent> {
         let it = self.clients.get_mut(&client)?;
         it.flush_unsent();

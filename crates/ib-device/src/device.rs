@@ -524,7 +524,7 @@ impl Device {
         }
     }
 
-    /// Returns the next event of the HCA or its connection manager; `None` if there is none.
+    /// Returns the next event of the HCA or its connection manager, if any.
     pub fn poll_event(&mut self) -> Option<DeviceEvent> {
         self.engines.events.pop_front()
     }

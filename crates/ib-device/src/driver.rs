@@ -302,7 +302,7 @@ fn check(data: &Data, most: u32, most_inline: u32) -> Result<(), PostError> {
 }
 
 impl DrivenCq {
-    /// Returns the next completion that the driver thread has moved here; `None` if there is none.
+    /// Returns the next completion that the driver thread has moved here, if any.
     #[must_use]
     pub fn poll(&self) -> Option<Wc> {
         self.0.queue.pop()

@@ -305,7 +305,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the next message of a client or other event; `None` if there is none yet.
+    /// Returns the next message of a client or other event, if any yet.
     #[allow(clippy::should_implement_trait, reason = "nothing ends: later there may be more")]
     pub fn next(&mut self) -> Option<Input> {
         loop {

@@ -30,7 +30,7 @@ pub trait NodeAgent: Send {
     /// Handles expired timers.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// Returns the next datagram to send; `None` if there is none.
+    /// Returns the next datagram to send, if any.
     fn poll_transmit(&mut self, now: Instant) -> Option<Datagram>;
 
     /// Returns the next deadline, at which [`NodeAgent::handle_timeout`] must be called; `None` if

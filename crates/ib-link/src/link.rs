@@ -90,7 +90,7 @@ pub trait MadLink {
     /// Fails if the link is closed, if it does not support the datagram, or if a system call fails.
     fn send(&mut self, datagram: &Datagram) -> Result<(), LinkError>;
 
-    /// Returns the next received or lost datagram; `None` if there is none at the moment.
+    /// Returns the next received or lost datagram, if any at the moment.
     ///
     /// # Errors
     /// Fails if the link is closed, or if a system call fails.

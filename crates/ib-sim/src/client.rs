@@ -184,7 +184,7 @@ impl Clients {
         self.get(id).is_some_and(|client| !client.inbox.is_empty())
     }
 
-    /// Takes the next received MAD or loss report of a client; `None` if there is none.
+    /// Takes the next received MAD or loss report of a client, if any.
     pub(crate) fn receive(&mut self, id: ClientId) -> Option<Incoming> {
         self.get_mut(id)?.inbox.pop_front()
     }

@@ -59,7 +59,7 @@ impl Sim {
         self.net.clients.has_incoming(client)
     }
 
-    /// Takes the next MAD or loss report that has arrived for a client; `None` if there is none.
+    /// Takes the next MAD or loss report that has arrived for a client, if any.
     pub fn receive(&mut self, client: ClientId) -> Option<Incoming> {
         self.net.clients.receive(client)
     }

@@ -137,7 +137,7 @@ impl OpenPorts {
         }
     }
 
-    /// Returns a port that was woken since this function last returned it; `None` if there is none.
+    /// Returns a port that was woken since this function last returned it, if any.
     pub(crate) fn next_woken(&mut self) -> Option<PortId> {
         loop {
             let port = self.woken.pop_front()?;

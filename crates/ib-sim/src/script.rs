@@ -163,7 +163,7 @@ pub struct ScriptError {
     pub column: usize,
     /// The text that was found in this column.
     pub found: String,
-    /// What was expected in this column.
+    /// The text that is expected in this column.
     pub expected: String,
 }
 

@@ -474,7 +474,7 @@ impl ChangedPorts {
     }
 }
 
-/// Returns a description of an inconsistency in a NodeInfo; `None` if there is none.
+/// Returns a description of an inconsistency in a NodeInfo, if any.
 fn inconsistency(kind: NodeKind, info: &NodeInfo) -> Option<String> {
     if info.node_guid.is_zero() || info.port_guid.is_zero() {
         Some("has a GUID of zero".to_owned())

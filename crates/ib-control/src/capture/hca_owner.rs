@@ -29,7 +29,7 @@ pub trait HcaOwner: Sized + 'static {
     /// Passes all pending packet readers to the callback.
     fn hand_over(&mut self);
 
-    /// Returns the lowest HCA number that is at least `from`; `None` if there is none.
+    /// Returns the lowest HCA number that is at least `from`, if any.
     fn next_adapter(&self, from: u32) -> Option<u32>;
 
     /// Returns the transport engine of an HCA; `None` if no HCA has this number.

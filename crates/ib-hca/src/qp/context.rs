@@ -32,7 +32,7 @@ impl QpContext {
         self.attributes.path_mtu.bytes()
     }
 
-    /// Returns the ACK timeout; `None` if there is none.
+    /// Returns the ACK timeout, if any.
     pub(crate) fn ack_timeout(&self) -> Option<Duration> {
         let exponent = self.attributes.timeout;
         (exponent != 0).then(|| Duration::from_nanos(4096 << exponent))

@@ -1,4 +1,6 @@
 //! The requester: sends the packets of requests, processes responses and recovers from losses.
+//!
+//! It is one file, because requests, responses and timeouts change the same send queue, window and retries.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -10,6 +10,8 @@
 //!
 //! Nearly all packets of a queue pair have the same route. This usual route is stored once per direction. If a packet
 //! has another route, that route is stored behind the packet's header.
+//!
+//! Writer and reader are in one file, because their protocol is the order in which they access head and tail.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -140,7 +140,7 @@ impl ControlSocket {
         }
     }
 
-    /// Receives a datagram with its sender; `None` if there is none.
+    /// Receives a datagram with its sender, if any.
     pub(super) fn receive(&self, bytes: &mut [u8]) -> io::Result<Option<(usize, Sender)>> {
         let result = match self {
             Self::Name(socket) => receive_with_credentials(socket, bytes),

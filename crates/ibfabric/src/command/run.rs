@@ -74,7 +74,7 @@ fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure>
 
 /// Returns the path of the preload library.
 fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
-    let candidates = match &args.library {
+    let paths = match &args.library {
         Some(library) => vec![library.clone()],
         None => {
             let own = std::env::current_exe().and_then(std::fs::canonicalize);
@@ -85,10 +85,10 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
             ["", "../lib/ibfabric", "deps"].map(|at| directory.join(at).join(LIBRARY)).to_vec()
         }
     };
-    let found = candidates.iter().find_map(|path| std::fs::canonicalize(path).ok());
+    let found = paths.iter().find_map(|path| std::fs::canonicalize(path).ok());
     let found = found.ok_or_else(|| {
         let places: Vec<String> =
-            candidates.iter().map(|path| path.display().to_string()).collect();
+            paths.iter().map(|path| path.display().to_string()).collect();
         Failure::Unusable(format!("found no preload library at {}", places.join(" or ")))
     })?;
     let mut magic = [0; 4];

@@ -318,7 +318,7 @@ fn interrupted(mut command: Command, after: Duration) -> Output {
     output
 }
 
-/// After a client has been stopped in any way, another client can open the device immediately.
+/// However a client ends, another client can open the device immediately.
 #[test]
 fn interrupted_client_releases_device() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);

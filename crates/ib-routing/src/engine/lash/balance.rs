@@ -36,7 +36,7 @@ struct Balancer<'a> {
     network: &'a Network<'a>,
     routes: &'a Routes,
     shelves: Vec<Layer<'a>>,
-    /// What is known about moving pairs between two layers. Indexed by the layer that a pair would leave, and by the
+    /// Results of attempts to move pairs between two layers. Indexed by the layer that a pair would leave, and by the
     /// layer that it would enter.
     tried: Vec<Vec<Tried>>,
     effort_left: usize,
