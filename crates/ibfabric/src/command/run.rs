@@ -87,8 +87,7 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
     };
     let found = paths.iter().find_map(|path| std::fs::canonicalize(path).ok());
     let found = found.ok_or_else(|| {
-        let places: Vec<String> =
-            paths.iter().map(|path| path.display().to_string()).collect();
+        let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         Failure::Unusable(format!("found no preload library at {}", places.join(" or ")))
     })?;
     let mut magic = [0; 4];
