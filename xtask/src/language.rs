@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `idioms` | the idioms and what to write instead |
+//! | `item` | finds the code that a comment or message belongs to |
 //! | `text` | extracts comments and messages of Rust files, and prose of documents |
 //!
 //! `xtask/language.txt` contains the accepted number of idioms of each file. A file must not have more idioms than
@@ -18,10 +19,11 @@ use std::path::{Path, PathBuf};
 use crate::{TaskResult, root};
 
 mod idioms;
+mod item;
 mod text;
 
 use idioms::{Finding, findings};
-use text::{Passage, passages};
+use text::{Passage, passages, without_code};
 
 /// The file with the accepted numbers, relative to the root of the checkout.
 const ACCEPTED: &str = "xtask/language.txt";
@@ -64,7 +66,7 @@ pub(crate) fn check(args: &CheckArgs) -> TaskResult {
         let is_listed = args.paths.iter().any(|path| Path::new(&file).starts_with(path));
         let mut count = 0;
         for Passage { line, text } in &passages {
-            for Finding { found, instead } in findings(text) {
+            for Finding { found, instead } in findings(&without_code(text)) {
                 count += 1;
                 if is_listed {
                     writeln!(listing, "{file}:{line}: `{found}`: {instead}: {text}")?;
@@ -134,7 +136,7 @@ fn accepted() -> Result<BTreeMap<String, usize>, Box<dyn Error>> {
     Ok(accepted)
 }
 
-/// Prints comments and messages that are chosen at random with the given seed.
+/// Prints comments and messages that are chosen at random with the given seed, each with the code it belongs to.
 pub(crate) fn sample(args: &SampleArgs) -> TaskResult {
     let mut all = Vec::new();
     for (file, passages) in read_all()? {
@@ -147,7 +149,11 @@ pub(crate) fn sample(args: &SampleArgs) -> TaskResult {
     for _ in 0..args.count.min(all.len()) {
         let chosen = (random.next_u64() % all.len() as u64) as usize;
         let (file, Passage { line, text }) = all.swap_remove(chosen);
+        let source = fs::read_to_string(root().join(&file))?;
         writeln!(listing, "{file}:{line}: {text}")?;
+        for code in item::lines(&source, line) {
+            writeln!(listing, "    | {code}")?;
+        }
     }
     Ok(io::stdout().write_all(listing.as_bytes())?)
 }

@@ -102,7 +102,7 @@ enum Task {
     CheckPaths,
     /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt accepts.
     CheckLanguage(language::CheckArgs),
-    /// Prints random comments and messages, for a review by a reader who does not know the code.
+    /// Prints random comments and messages, each with its item, for a review by a reader who does not know the code.
     SampleLanguage(language::SampleArgs),
     /// Compares ibfabric with a real peer.
     Conformance {

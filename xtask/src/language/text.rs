@@ -36,7 +36,6 @@ fn document(text: &str) -> Vec<Passage> {
         }
         continues = !is_row;
     }
-    all.iter_mut().for_each(|passage| passage.text = without_code(&passage.text));
     all
 }
 
@@ -78,7 +77,6 @@ fn rust(text: &str) -> Vec<Passage> {
         }
     }
     all.retain(|passage| !passage.text.is_empty());
-    all.iter_mut().for_each(|passage| passage.text = without_code(&passage.text));
     all
 }
 
@@ -127,7 +125,7 @@ fn character_length(rest: &str) -> usize {
 }
 
 /// Replaces each text in backquotes by an ellipsis.
-fn without_code(text: &str) -> String {
+pub(super) fn without_code(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join("`…`")
 }
 

@@ -1,7 +1,10 @@
 use super::*;
 
 fn texts(text: &str, is_rust: bool) -> Vec<(usize, String)> {
-    passages(text, is_rust).into_iter().map(|Passage { line, text }| (line, text)).collect()
+    passages(text, is_rust)
+        .into_iter()
+        .map(|Passage { line, text }| (line, without_code(&text)))
+        .collect()
 }
 
 #[test]
