@@ -41,6 +41,7 @@ impl Termination {
         temporary::ENDS_IN_ORDER.store(true, Ordering::SeqCst);
         let (reader, writer) = UnixStream::pair()?;
         for (signal, _) in ends() {
+            kill_at_second(signal)?;
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
         Ok(Self(reader))
@@ -51,6 +52,15 @@ impl AsFd for Termination {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Makes the second signal of this kind end the process at once, without its destructors: the first one may have to wait
+/// for a long computation.
+fn kill_at_second(signal: i32) -> io::Result<()> {
+    let is_first_given = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_first_given))?;
+    signal_hook::flag::register(signal, is_first_given)?;
+    Ok(())
 }
 
 /// The action that a signal requests of a process.
@@ -96,6 +106,9 @@ impl Orders {
         temporary::ENDS_IN_ORDER.store(true, Ordering::SeqCst);
         let mut orders = Vec::new();
         for (signal, order) in wanted {
+            if order == Order::End {
+                kill_at_second(signal)?;
+            }
             let given = Arc::new(AtomicBool::new(false));
             // The signal handler sets the flag of the order before it rings the bell, so that the woken thread finds
             // the flag set.

@@ -1,9 +1,11 @@
 //! Starts the SM in the foreground and in the background, and checks its errors.
 
 use std::fs;
-use std::process::{Output, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use crate::lab::{Daemon, Lab, signal, wait_for};
+use crate::lab::{Daemon, Lab, PROGRAM, signal, wait_for};
 
 /// Runs an SM until it exits. Returns its exit status and standard error.
 fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
@@ -57,6 +59,29 @@ fn daemon_is_ready_when_it_detaches() {
     wait_for("the last line", || {
         fs::read_to_string(lab.path("log")).is_ok_and(|text| text.ends_with("Exiting SM\n"))
     });
+}
+
+#[test]
+fn second_sigterm_ends_a_computing_sm() {
+    let lab = Lab::start(&[]);
+    let fabric = lab.path("torus.net");
+    let mut generate = Command::new(PROGRAM);
+    generate.args(["gen", "torus", "24x24", "hosts=2", "-o"]).arg(&fabric);
+    assert!(generate.status().expect("the program can be started").success());
+    let mut sm = Command::new(PROGRAM);
+    sm.args(["sm", "-R", "lash", "--once", "--sim"]).arg(&fabric);
+    let mut child = sm.stderr(Stdio::null()).spawn().expect("the program can be started");
+    let stat = format!("/proc/{}/stat", child.id());
+    wait_for("one second of computation", || {
+        let stat = fs::read_to_string(&stat).expect("the process has not exited");
+        let user_ticks = stat.split(' ').nth(13).and_then(|ticks| ticks.parse().ok());
+        user_ticks.is_some_and(|ticks: u64| ticks > 100)
+    });
+    while child.try_wait().expect("the process can be awaited").is_none() {
+        signal(&child, "TERM");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(child.wait().expect("the process can be awaited").signal(), Some(15));
 }
 
 #[test]
