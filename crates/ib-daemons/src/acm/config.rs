@@ -5,6 +5,9 @@ use std::path::PathBuf;
 /// Default path of the service's Unix socket, the same as ibacm's.
 pub const DEFAULT_SOCKET: &str = "/run/ibacm-unix.sock";
 
+/// Default directory of the configuration files, the same as ibacm's. It may be absent.
+pub(super) const DEFAULT_DIRECTORY: &str = "/etc/rdma";
+
 /// Selects ports at which the service runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortSelection {
@@ -33,7 +36,7 @@ pub struct AcmConfig {
     pub spin: u64,
     /// True if clients on other machines may connect to the TCP port `tcp`.
     pub open: bool,
-    /// Directory of the default configuration files.
+    /// Directory of the configuration files. It must exist unless it is `/etc/rdma`, the default.
     pub config: PathBuf,
     /// The options file; `None` for the default one.
     pub options: Option<PathBuf>,

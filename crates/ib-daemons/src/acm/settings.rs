@@ -15,7 +15,7 @@ use ib_types::{Gid, Lid, PKey};
 use ib_wire::mad::sa::{PathRecord, Selector};
 use ib_wire::mad::sm::MtuCode;
 
-use super::config::AcmConfig;
+use super::config::{AcmConfig, DEFAULT_DIRECTORY};
 use crate::error::DaemonError;
 use crate::log::STDERR;
 
@@ -40,6 +40,10 @@ pub(super) struct FileVersion {
 impl Settings {
     /// Reads the configuration files. Default files may be absent; configured ones must exist.
     pub(super) fn read(args: &AcmConfig) -> Result<Self, DaemonError> {
+        if !args.config.is_dir() && args.config != Path::new(DEFAULT_DIRECTORY) {
+            let directory = args.config.display();
+            return Err(DaemonError::Failed(format!("--config: {directory} is not a directory")));
+        }
         let mut warnings = Vec::new();
         let mut note = |path: &Path, strange: &[Warning], more: usize| {
             let file = path.display().to_string();

@@ -90,6 +90,7 @@ impl Lab {
     /// Starts an ACM service at the host with this number.
     fn serve(&self, number: usize, more: &[&str]) -> Running {
         let (socket, config) = (self.path(number), self.directory.path().join("config"));
+        fs::create_dir_all(&config).expect("the directory can be created");
         let words = ["acm", "--attach", &self.simulator, "--node", HOSTS[number], "--socket"];
         let socket = [
             socket.to_str().expect("the path is UTF-8"),
@@ -352,7 +353,7 @@ fn socket_admits_owner_and_group_tcp_only_loopback() {
 fn reload_ignores_unusable_files() {
     let lab = Lab::new("reload", &[]);
     let config = lab.directory.path().join("config");
-    fs::create_dir(&config).expect("the directory can be created");
+    fs::create_dir_all(&config).expect("the directory can be created");
     let addresses = config.join("ibacm_addr.cfg");
     fs::write(&addresses, "storage-7 host-0 1 default\n").expect("the file can be written");
     lab.ctl(&["reload"]);
@@ -382,7 +383,7 @@ fn reload_ignores_unusable_files() {
 fn unusable_options_are_rejected_with_reason() {
     let lab = Lab::new("refuse", &[]);
     let config = lab.directory.path().join("bad");
-    fs::create_dir(&config).expect("the directory can be created");
+    fs::create_dir_all(&config).expect("the directory can be created");
     let (own, other) = (lab.path(0), lab.path(7));
     let (own, other) =
         (own.to_str().expect("the path is UTF-8"), other.to_str().expect("the path is UTF-8"));

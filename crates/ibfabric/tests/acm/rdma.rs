@@ -160,7 +160,7 @@ fn umad_service_and_hca_share_a_node() {
     let addresses = status["endpoints"][0]["addresses"].as_array().expect("the value is a list");
     let lines = addresses.iter().filter_map(Value::as_str).map(|it| format!("{it} {gid}\n"));
     let config = lab.directory.path().join("over-umad");
-    fs::create_dir(&config).expect("the directory can be created");
+    fs::create_dir_all(&config).expect("the directory can be created");
     fs::write(config.join("hosts"), lines.collect::<String>()).expect("the file can be written");
     let hosts = config.join("hosts");
     let options = format!("addr_preload acm_hosts\naddr_data_file {}\n", hosts.display());

@@ -17,7 +17,7 @@ use super::{HOSTS, Lab, Running, answer, destination, ibfabric, text};
 /// Writes the options file of a service. Returns the directory of the file.
 pub(super) fn options(lab: &Lab, name: &str, options: &str) -> PathBuf {
     let directory = lab.directory.path().join(name);
-    fs::create_dir(&directory).expect("the directory can be created");
+    fs::create_dir_all(&directory).expect("the directory can be created");
     fs::write(directory.join("ibacm_opts.cfg"), options).expect("the file can be written");
     directory
 }
@@ -184,8 +184,9 @@ fn log_has_events_and_ineffective_options_once() {
 fn missing_local_port_is_named() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = directory.path().join("acm.sock");
+    let config = path(directory.path());
     for place in ["--umad=none_9:1", "--umad=none_9"] {
-        let words = ["acm", place, "--socket", path(&socket), "--config", "/nowhere"];
+        let words = ["acm", place, "--socket", path(&socket), "--config", config];
         let output = ibfabric(&words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
         // On a machine without InfiniBand, the error names the missing directory.
@@ -193,9 +194,13 @@ fn missing_local_port_is_named() {
         let why = ["no device none_9", "/sys/class/infiniband_mad"];
         assert!(why.iter().any(|why| printed.contains(why)), "{printed}");
     }
-    let words = ["acm", "--umad=mlx5_0:x", "--socket", path(&socket), "--config", "/nowhere"];
+    let words = ["acm", "--umad=mlx5_0:x", "--socket", path(&socket), "--config", config];
     let output = ibfabric(&words).output().expect("the program can be started");
     assert!(text(&output.stderr).contains("--umad mlx5_0:x: expected DEV or DEV:PORT"));
+    let words = ["acm", "--umad", "--socket", path(&socket), "--config", "/nowhere"];
+    let output = ibfabric(&words).output().expect("the program can be started");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--config: /nowhere is not a directory"));
 }
 
 /// Relative and absolute paths of a service's socket select the same control socket.

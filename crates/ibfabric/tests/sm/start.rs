@@ -48,7 +48,7 @@ fn daemon_is_ready_when_it_detaches() {
     assert_eq!((status, errors.as_str()), (Some(0), ""));
     let pid = fs::read_to_string(lab.path("pid")).expect("the SM has written its PID");
     let kill = |name: &str| {
-        let mut command = std::process::Command::new("kill");
+        let mut command = Command::new("kill");
         command.args([name, pid.trim()]).stderr(Stdio::null());
         command.status().expect("the program can be started").success()
     };
@@ -196,7 +196,7 @@ fn configured_port_is_used() {
     let expected = format!("--guid: found 0x0002c90000100003, expected {own}");
     assert!(errors.contains(&expected), "{errors}");
     let here = |options: &[&str]| {
-        let mut command = std::process::Command::new(crate::lab::PROGRAM);
+        let mut command = Command::new(PROGRAM);
         command.args(["sm", "--sim", "net", "--once", "--log", "stdout"]).args(options);
         let output =
             command.current_dir(lab.place.path()).output().expect("the program can be started");
@@ -209,7 +209,7 @@ fn configured_port_is_used() {
     assert!(here(&["--node", "nope"]).contains("--node nope: the fabric has no such node"));
     assert!(here(&["--guid", "0xdead"]).contains("no end port has this GUID"));
     // The name of --ibsim can be the next word on the command line.
-    let mut command = std::process::Command::new(crate::lab::PROGRAM);
+    let mut command = Command::new(PROGRAM);
     command.args(["sm", "--ibsim", &lab.socket, "-o"]);
     assert_eq!(command.output().expect("the program can be started").status.code(), Some(0));
 }
