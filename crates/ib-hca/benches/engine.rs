@@ -32,20 +32,27 @@ fn route(number: u128) -> Route {
 fn side(number: u128) -> (Side, PdId) {
     let config = HcaConfig::new(Guid(number as u64 + 1), vec![route(number).source]);
     let mut hca = Hca::new(config, [number as u8; 32]);
-    let pd = hca.alloc_pd().expect("room");
-    let cq = hca.create_cq(1024).expect("room");
+    let pd = hca.alloc_pd().expect("the HCA has no protection domain yet");
+    let cq = hca.create_cq(1024).expect("the HCA has no CQ yet");
     let cap = QpCap { max_send_wr: 256, max_recv_wr: 256, ..QpCap::default() };
     let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
-    let qp = hca.create_qp(pd, &init).expect("room");
-    let memory = Memory::zeroed(LENGTH).expect("memory");
-    let mr = hca.reg_mr(pd, (&memory, 0, LENGTH), 0, AccessFlags::ALL).expect("a region");
-    let sge = Sge { addr: 0, length: LENGTH as u32, lkey: hca.key(mr).expect("a key") };
+    let qp = hca.create_qp(pd, &init).expect("the HCA has no queue pair yet");
+    let memory = Memory::zeroed(LENGTH).expect("the system has 1 MiB of memory");
+    let mr = hca
+        .reg_mr(pd, (&memory, 0, LENGTH), 0, AccessFlags::ALL)
+        .expect("the range lies within the memory");
+    let sge = Sge {
+        addr: 0,
+        length: LENGTH as u32,
+        lkey: hca.key(mr).expect("the region is registered"),
+    };
     (Side { hca, cq, qp, sge, _memory: memory }, pd)
 }
 
 fn pair() -> [Side; 2] {
     let mut sides = [side(0).0, side(1).0];
-    let numbers = [0, 1].map(|at: usize| sides[at].hca.query_qp(sides[at].qp).expect("it").0);
+    let numbers = [0, 1]
+        .map(|at: usize| sides[at].hca.query_qp(sides[at].qp).expect("the queue pair exists").0);
     for at in [0, 1] {
         let connection = QpConnection {
             pkey: PKey::DEFAULT,
@@ -125,7 +132,7 @@ fn bench_traced(criterion: &mut Criterion, payload: Option<u16>, name: &str) {
             let Side { hca, qp, sge, .. } = &mut sides[0];
             let op = SendOp::Write { to, imm: None };
             let wr = SendWr { wr_id: 1, op, data: Data::One(*sge), flags };
-            hca.post_send(NOW, *qp, wr).expect("room");
+            hca.post_send(NOW, *qp, wr).expect("the send queue has room");
             exchange(&mut sides, &mut buffer);
             let Side { hca, cq, .. } = &mut sides[0];
             black_box(hca.poll_cq(*cq).expect("the request has completed"));
@@ -142,15 +149,17 @@ fn bench_traced(criterion: &mut Criterion, payload: Option<u16>, name: &str) {
                 let [near, far] = &mut sides;
                 let piece = |sge: &Sge| Data::One(Sge { length: 64, ..*sge });
                 let wr = RecvWr { wr_id, data: piece(&far.sge) };
-                far.hca.post_recv(NOW, far.qp, wr).expect("room");
+                far.hca.post_recv(NOW, far.qp, wr).expect("the receive queue has room");
                 let flags = SendFlags { signaled: wr_id + 1 == MESSAGES, ..flags };
                 let (op, data) = (SendOp::Send { imm: None }, piece(&near.sge));
                 let wr = SendWr { wr_id, op, data, flags };
-                near.hca.post_send(NOW, near.qp, wr).expect("room");
+                near.hca.post_send(NOW, near.qp, wr).expect("the send queue has room");
             }
             exchange(&mut sides, &mut buffer);
             let [near, far] = &mut sides;
-            black_box(near.hca.poll_cq(near.cq).expect("the last is signaled"));
+            black_box(
+                near.hca.poll_cq(near.cq).expect("the last send is signaled and has completed"),
+            );
             while far.hca.poll_cq(far.cq).is_some() {}
         });
     });

@@ -1,4 +1,5 @@
-//! Memory of idle queue pairs: creates and connects 10,000 of them, and prints the growth of the process per queue pair.
+//! Memory of idle queue pairs: creates and connects 10,000, and prints the growth of the resident memory per queue
+//! pair.
 
 use std::io::Write as _;
 
@@ -12,14 +13,14 @@ const COUNT: usize = 10_000;
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has `/proc/self/statm`");
     let pages = pages.split_whitespace().nth(1).and_then(|word| word.parse::<usize>().ok());
-    pages.expect("a number") * 4096
+    pages.expect("the second field of `statm` is a number") * 4096
 }
 
 fn main() {
     let gid = Gid(0xffff_0a00_0001);
     let mut hca = Hca::new(HcaConfig::new(Guid(1), vec![gid]), [1; 32]);
-    let pd = hca.alloc_pd().expect("there is room");
-    let cq = hca.create_cq(16).expect("there is room");
+    let pd = hca.alloc_pd().expect("the HCA has no protection domain yet");
+    let cq = hca.create_cq(16).expect("the HCA has no CQ yet");
     let cap = QpCap::default();
     let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
     let route = Route { source: gid, is_global: true, ..Route::default() };
@@ -41,7 +42,7 @@ fn main() {
     let changes = [connection.to_init(), connection.to_rtr(), connection.to_rts()];
     let before = resident();
     for _ in 0..COUNT {
-        let qp = hca.create_qp(pd, &init).expect("there is room");
+        let qp = hca.create_qp(pd, &init).expect("the HCA permits 10,000 queue pairs");
         for attr in &changes {
             hca.modify_qp(Instant::ZERO, qp, attr).expect("the transition is valid");
         }
@@ -49,5 +50,5 @@ fn main() {
     let each = (resident() - before) / COUNT;
     let mut out = std::io::stdout();
     writeln!(out, "{COUNT} connected queue pairs without work requests: {each} bytes each")
-        .expect("output");
+        .expect("standard output is writable");
 }

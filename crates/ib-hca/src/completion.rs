@@ -15,13 +15,14 @@ pub enum WcStatus {
     LocQpOpErr,
     /// A local key does not allow the access.
     LocProtErr,
-    /// The request was flushed, because its queue pair had failed before.
+    /// The work request was flushed, because its queue pair has entered an error state.
     WrFlushErr,
-    /// Registering or invalidating a key failed.
+    /// A fast registration or a local invalidation has failed.
     MwBindErr,
     /// The responder has sent an unexpected response.
     BadRespErr,
-    /// A local key of the request was closed while packets of its message arrived.
+    /// A local buffer could not be accessed for a received RDMA WRITE with immediate data. This HCA never reports this
+    /// status.
     LocAccessErr,
     /// The responder reports an invalid request.
     RemInvReqErr,
@@ -29,7 +30,7 @@ pub enum WcStatus {
     RemAccessErr,
     /// The responder has reported an operational error.
     RemOpErr,
-    /// The responder has not answered after all retries.
+    /// All retries after ACK timeouts and NAKs are used up.
     RetryExcErr,
     /// The responder was not ready after all RNR retries.
     RnrRetryExcErr,
@@ -137,17 +138,17 @@ pub struct Wc {
     pub status: WcStatus,
     /// Operation; undefined unless the status is success.
     pub opcode: WcOpcode,
-    /// Number of bytes received.
+    /// Size of the sent or received message in bytes. For a received datagram, it includes the 40 bytes of the GRH.
     pub byte_len: u32,
     /// Number of the local queue pair.
     pub qp_num: Qpn,
-    /// Number of the queue pair that sent the datagram.
+    /// Number of the queue pair that sent the received message; 0 if the work request is a send request.
     pub src_qp: Qpn,
     /// Received immediate data.
     pub imm_data: Option<u32>,
-    /// Local key that a SEND has invalidated.
+    /// R_Key of this HCA that the received SEND has invalidated; `None` if it has invalidated no key.
     pub invalidated_rkey: Option<u32>,
-    /// True if the first 40 bytes of a datagram hold its GRH.
+    /// True if the first 40 bytes of the receive buffer hold the GRH of the datagram.
     pub grh: bool,
     /// Source LID of a datagram.
     pub slid: u16,
@@ -175,7 +176,7 @@ impl Wc {
     }
 }
 
-/// The completions for which a completion queue requests an event (`ibv_req_notify_cq`).
+/// The kind of completion for which the application has requested an event (`ibv_req_notify_cq`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum NotifyRequest {
     #[default]

@@ -30,12 +30,12 @@ reasons! {
     Version = "version",
     /// No queue pair has the destination number.
     NoQp = "no_qp",
-    /// In its current state, the queue pair does not receive such packets.
+    /// The queue pair does not accept the packet in its current state.
     State = "state",
     /// The packet does not come from the port that the queue pair is connected to.
     Source = "source",
-    /// The ICRC covers the IPv4 identification. It matches only if the identification had a value that the peer does
-    /// not use.
+    /// The packet's ICRC matches only an IPv4 identification that ibfabric's HCAs do not use. See
+    /// [`Route::is_weak`](ib_link::Route::is_weak).
     Icrc = "icrc",
     /// The P_Key does not match that of the queue pair.
     PKey = "p_key",

@@ -12,12 +12,12 @@ pub enum CreateError {
     /// A referenced object does not exist.
     #[error("the {0} does not exist")]
     NoSuch(&'static str),
-    /// The HCA has its maximum number of these objects.
+    /// The HCA already has its maximum number of objects of the requested kind.
     #[error("the HCA has {most} {objects}, its maximum: destroy one before creating another")]
     Full {
         /// Kind of the objects, as a plural noun.
         objects: &'static str,
-        /// Maximum number.
+        /// Maximum number of these objects.
         most: usize,
     },
     /// A requested size exceeds the limit of the HCA, or a CQ of 0 completions is requested.
@@ -75,9 +75,9 @@ pub enum PostError {
     /// The queue pair is in a state in which no requests can be posted.
     #[error("the queue pair is in state {found:?}: expected {expected}")]
     State {
-        /// The state.
+        /// Current state of the queue pair.
         found: QpState,
-        /// The states that allow posted requests.
+        /// States in which the request can be posted.
         expected: &'static str,
     },
     /// The queue is full. The value is its size in work requests.
@@ -88,7 +88,7 @@ pub enum PostError {
     TooManySges {
         /// Number of SGEs.
         found: usize,
-        /// Maximum number.
+        /// Maximum number of SGEs of a request in this queue.
         most: u32,
     },
     /// The request has more inline data than the limit of the queue.
@@ -115,7 +115,7 @@ pub enum PostError {
         /// Maximum size in bytes.
         most: u64,
     },
-    /// The transport of the queue pair does not support the operation.
+    /// The transport of the queue pair does not support the operation, or a READ or atomic has inline data.
     #[error("a queue pair of type {0:?} does not support the operation")]
     Operation(QpType),
     /// The buffer for the original value of an atomic operation does not have 8 bytes.

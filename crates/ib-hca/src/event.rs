@@ -19,7 +19,7 @@ pub enum AsyncEvent {
     QpLastWqeReached(QpId),
     /// A shared receive queue has fewer receives than the limit set for it.
     SrqLimitReached(SrqId),
-    /// The port can be used again (`IBV_EVENT_PORT_ACTIVE`).
+    /// The port has become Active (`IBV_EVENT_PORT_ACTIVE`).
     PortActive,
     /// The port has lost its link, or is no longer Active (`IBV_EVENT_PORT_ERR`).
     PortError,
@@ -28,7 +28,8 @@ pub enum AsyncEvent {
 /// An event of an HCA.
 #[derive(Clone, Debug)]
 pub enum HcaEvent {
-    /// An event was requested for a completion queue, and the queue has completions.
+    /// The completion queue has received a completion for which [`Hca::req_notify_cq`](crate::Hca::req_notify_cq)
+    /// requested an event.
     Completion(CqId),
     /// An asynchronous event.
     Async(AsyncEvent),

@@ -44,7 +44,7 @@ use selections::Selections;
 /// Number of packets that a queue pair may send before the HCA serves the next queue pair.
 const BURST: u32 = 16;
 
-/// A packet to send, at the start of the caller's buffer.
+/// Route and length of a packet that [`Hca::poll_transmit`] has written to the start of the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Route to the destination.
@@ -85,8 +85,8 @@ struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// Ends the burst of the queue pair at the front of `ready`. If it has more packets to send, `requeued` is its ID,
-    /// and it moves to the back.
+    /// Ends the burst of the queue pair at the front of `ready`. If this queue pair has more packets to send, the
+    /// caller passes its ID as `requeued`, and it moves to the back.
     fn end_burst(&mut self, requeued: Option<QpId>) {
         self.ready.pop_front();
         self.ready.extend(requeued);
@@ -127,7 +127,7 @@ impl Hca {
         &self.resources.counters
     }
 
-    /// Sets whether the port is Active, as reported by the driver of the link. A new HCA is Active.
+    /// Sets whether the port is Active, as reported by the driver of the link. The port of a new HCA is Active.
     ///
     /// A change causes [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs keep their states. If the
     /// port becomes Active again before their retries are used up, retransmission recovers all packets.
@@ -139,7 +139,7 @@ impl Hca {
         self.resources.events.push_back(HcaEvent::Async(event));
     }
 
-    /// Returns true if the port is Active. [`Self::set_port_active`] changes this.
+    /// Returns true if the port is Active, as set by [`Self::set_port_active`].
     #[must_use]
     pub const fn is_port_active(&self) -> bool {
         self.is_active
@@ -153,7 +153,8 @@ impl Hca {
     /// Posts a send request (`ibv_post_send`).
     ///
     /// # Errors
-    /// Fails if the state, queue size, memory or transport of the queue pair does not allow it.
+    /// Fails if the queue pair or the address handle does not exist, or if the send queue is full. Also fails if the
+    /// state, transport or limits of the queue pair or a local key do not allow the request.
     pub fn post_send(&mut self, now: Instant, id: QpId, wr: SendWr) -> Result<(), PostError> {
         let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
         if let SendOp::SendDatagram { to, .. } = &wr.op {
@@ -169,7 +170,8 @@ impl Hca {
     /// Posts a receive (`ibv_post_recv`).
     ///
     /// # Errors
-    /// Fails if the state or queue size of the queue pair does not allow it.
+    /// Fails if the queue pair does not exist, uses an SRQ, or is in state `Reset`. Also fails if the receive queue is
+    /// full, or if the receive has too many SGEs or an invalid local key.
     pub fn post_recv(&mut self, now: Instant, id: QpId, wr: RecvWr) -> Result<(), PostError> {
         let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
         self.resources.now = now;
@@ -192,7 +194,7 @@ impl Hca {
     /// Posts a receive to a shared receive queue (`ibv_post_srq_recv`).
     ///
     /// # Errors
-    /// Fails if the queue is full, or if a key does not allow the access.
+    /// Fails if the SRQ does not exist or is full, or if the receive has too many SGEs or an invalid local key.
     pub fn post_srq_recv(&mut self, srq: SrqId, wr: RecvWr) -> Result<(), PostError> {
         let srq = self.resources.srqs.get_mut(srq.0).ok_or(PostError::NoSuchQueue)?;
         srq.post(&self.resources.regions, wr)
@@ -247,7 +249,8 @@ impl Hca {
             return self.resources.events.extend(event);
         }
         if destination == Qpn::MULTICAST {
-            // `route` leads back to the sender, so its source GID is the GID of the group.
+            // `route` leads back to the sender. Its source GID is therefore the GID to which the packet was sent: the
+            // multicast group.
             let Some(members) = self.groups.members(route.source) else {
                 return counters.drop(DropReason::NoGroup);
             };
@@ -354,7 +357,7 @@ impl Hca {
         }
     }
 
-    /// After a call has changed a queue pair: lists it as ready if it can send, and starts its timer.
+    /// Adds a changed queue pair to the scheduler if it has packets to send, and starts its timer.
     fn touch(&mut self, now: Instant, id: QpId) {
         if let Some(qp) = self.qps.get_mut(id.0)
             && !qp.is_listed

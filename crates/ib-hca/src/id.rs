@@ -18,5 +18,5 @@ id!(/// Number of a shared receive queue.
     SrqId);
 id!(/// Number of an address handle.
     AhId);
-id!(/// Number of a queue pair of this HCA. On the wire a queue pair has a [`Qpn`](ib_types::Qpn).
+id!(/// Number of a queue pair within its HCA. Packets carry the queue pair's [`Qpn`](ib_types::Qpn) instead.
     QpId);

@@ -11,7 +11,7 @@
 //! | `completion`, `srq` | completion queues, shared receive queues |
 //! | `work_request` | work requests |
 //! | `region`, [`memory`] | memory regions, and the memory that they cover |
-//! | [`trace`] | command blocks of messages, and packet traces |
+//! | [`trace`] | records of completed messages, and packet traces |
 //! | `counters` | packets, retransmissions, and dropped packets by reason |
 //! | `packet`, `table`, `id`, `event`, `error` | packets, tables of objects, IDs, events and errors |
 //!

@@ -24,7 +24,7 @@ const ALIGNMENT: usize = 4096;
 pub struct Memory {
     start: NonNull<u8>,
     length: usize,
-    /// The allocation, which begins before the aligned start; `None` if another owner has allocated the memory.
+    /// The allocation, part of which is the page-aligned memory; `None` if another owner has allocated the memory.
     allocation: Option<(NonNull<u8>, Layout)>,
 }
 
@@ -63,8 +63,9 @@ impl Memory {
     pub fn zeroed(length: usize) -> Result<Arc<Self>, OutOfMemory> {
         let failed = OutOfMemory { length };
         let size = length.max(1).checked_add(ALIGNMENT - 8).ok_or(failed)?;
-        // For layouts with the alignment of `malloc`, the allocator uses `calloc`, which gets zeroed pages from the
-        // system without touching them. The start is aligned to a page afterwards.
+        // If `malloc` guarantees the alignment of the layout, the allocator calls `calloc`. `calloc` gets zeroed pages
+        // from the system without writing to them. Therefore the layout is aligned to 8 bytes, and the start is
+        // aligned to a page below.
         let layout = Layout::from_size_align(size, 8).map_err(|_| failed)?;
         // SAFETY: the layout has a size above zero.
         let allocation = unsafe { alloc_zeroed(layout) };
@@ -128,8 +129,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies words in native byte order, followed by bytes, into the memory. The bytes may be padded with zeros to a
-    /// multiple of 8.
+    /// Copies the words of `head` in native byte order, then `bytes`, into the memory. The function may write zeros
+    /// after `bytes`, up to a multiple of 8 bytes.
     ///
     /// # Errors
     /// Fails, and copies nothing, if the offset is not a multiple of 8, or if the padded range exceeds the memory.
@@ -145,7 +146,8 @@ impl Memory {
             return Err(OutOfBounds { offset, length, size: self.length });
         }
         let at = self.at(offset, length)?;
-        // SAFETY: the range is within the allocation, which is aligned to a page and only accessed by atomics.
+        // SAFETY: the range is within the allocation, which is only accessed by atomics. The start and the offset are
+        // multiples of 8.
         unsafe { copy::store_words(head, bytes, at) };
         Ok(())
     }

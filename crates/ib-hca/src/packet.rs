@@ -19,8 +19,9 @@ pub(crate) struct Writer<'b> {
     traced_payload: Option<usize>,
 }
 
-/// Maximum sizes in bytes of the headers and of the payload in the copy.
+/// Maximum size in bytes of the headers in the copy for the packet trace.
 const MOST_HEADERS: usize = 64;
+/// Maximum size in bytes of the payload in the copy for the packet trace.
 const MOST_PAYLOAD: usize = 128;
 const MOST_HEAD: usize = MOST_HEADERS + MOST_PAYLOAD;
 
@@ -40,7 +41,7 @@ impl<'b> Writer<'b> {
         self.traced_payload = traced_payload;
     }
 
-    /// Writes a header.
+    /// Appends a copy of `bytes` to the packet.
     #[inline]
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         self.append(bytes.len()).copy_from_slice(bytes);
@@ -78,7 +79,7 @@ impl<'b> Writer<'b> {
         if self.head_length == 0 { self.written() } else { &self.head[..self.head_length] }
     }
 
-    /// Appends bytes to the packet, and returns them for the caller to fill.
+    /// Extends the packet by `length` bytes, and returns these bytes for the caller to fill.
     pub(crate) fn append(&mut self, length: usize) -> &mut [u8] {
         let start = self.length;
         self.length += length;

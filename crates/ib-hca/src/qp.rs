@@ -241,7 +241,7 @@ impl Qp {
         }
     }
 
-    /// Records a packet that was written.
+    /// If the queue pair is traced, records a packet that [`Self::transmit`] has written.
     #[inline(never)]
     pub(crate) fn note_sent(&mut self, now: Instant, route: &Route, writer: &Writer<'_>) {
         let Some(tracer) = &mut self.tracer else { return };
@@ -262,7 +262,7 @@ impl Qp {
         }
     }
 
-    /// Records a received packet.
+    /// If the queue pair is traced, records a received packet.
     #[inline(never)]
     pub(crate) fn note_received(
         &mut self,
@@ -279,7 +279,7 @@ impl Qp {
         }
     }
 
-    /// If the queue pair is in the error state, reports this to its packet trace, whose trigger may be this state.
+    /// If the queue pair is in the error state, reports [`Trigger::Error`] to its packet trace.
     pub(crate) fn note_state(&mut self) {
         if let Some(tracer) = &mut self.tracer
             && self.context.state == QpState::Err
@@ -314,8 +314,7 @@ impl Qp {
         self.enter_error(hca);
     }
 
-    /// After a request has failed locally, enters the error state of the queue pair's transport: `Err` for RC, `Sqe`
-    /// for UC and UD.
+    /// Enters state `Err` for RC, or `Sqe` for UC and UD, after a request has failed locally.
     fn after_failed_request(&mut self, hca: &mut HcaResources) {
         if self.context.init.qp_type == QpType::Rc {
             return self.enter_error(hca);

@@ -86,7 +86,7 @@ pub enum RegionError {
         /// Length in bytes.
         length: usize,
     },
-    /// The region is not a fast-registration region, is not closed, or has no memory.
+    /// The region is not a fast-registration region, already has a valid key, or has no memory to reopen.
     #[error("the region is not a closed fast-registration region with memory")]
     NotFast,
     /// The HCA has its maximum number of regions.
@@ -99,13 +99,14 @@ pub enum RegionError {
 /// Reason why a key does not permit an access to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// No open region has this key.
+    /// The key is not the valid key of a region.
     #[error("key {0:#010x} belongs to no open memory region")]
     Unknown(u32),
     /// The region belongs to another protection domain.
     #[error("the region of key {0:#010x} belongs to another protection domain")]
     OtherPd(u32),
-    /// The access flags of the region do not permit the operation, or its key cannot be invalidated.
+    /// The access flags of the region do not permit the operation. In an invalidation: the key is not the valid key of
+    /// a fast-registration region.
     #[error("the region of key {0:#010x} does not permit this operation")]
     Access(u32),
     /// The range exceeds the region.
@@ -129,14 +130,15 @@ pub(crate) struct ScatterError;
 struct Mr {
     pd: PdId,
     memory: Option<Arc<Memory>>,
-    /// Offset of the region in the memory, and the address of its first byte in SGEs and RDMA requests.
+    /// Offset of the region in `memory`.
     offset: usize,
+    /// Address of the region's first byte in SGEs and RDMA requests.
     iova: u64,
     length: usize,
     access: AccessFlags,
-    /// Lowest byte of the key.
+    /// Lowest byte of the key. The upper 24 bits are the number of the region.
     key: u8,
-    /// True if the region is open: its key then gives access.
+    /// True if the key is valid, and gives access to the region.
     is_open: bool,
     /// True for a fast-registration region, whose key changes.
     is_fast: bool,
@@ -149,7 +151,7 @@ pub struct Registration {
     pub mr: MrId,
     /// Lowest byte of the new key.
     pub key: u8,
-    /// The memory.
+    /// Memory that contains the region.
     pub memory: Arc<Memory>,
     /// Offset of the region in the memory.
     pub offset: usize,
@@ -196,7 +198,7 @@ impl Regions {
         self.insert(rng, mr)
     }
 
-    /// Creates a fast-registration region. The new region is closed.
+    /// Creates a fast-registration region without memory. Its key is invalid until the region has memory.
     pub(crate) fn allocate(&mut self, rng: &mut impl Rng, pd: PdId) -> Result<MrId, RegionError> {
         let mr = Mr {
             pd,
@@ -246,7 +248,7 @@ impl Regions {
         self.regions.get(&id.0).map(|mr| id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Executes a fast registration: opens a closed fast-registration region.
+    /// Executes a fast registration: assigns memory and a valid key to a region whose key is invalid.
     pub(crate) fn register_fast(
         &mut self,
         pd: PdId,
@@ -273,8 +275,8 @@ impl Regions {
         Ok(())
     }
 
-    /// Assigns memory to a fast-registration region, open or closed, and opens it. Returns its new key, which differs
-    /// from the previous one in its lowest byte.
+    /// Assigns memory to a fast-registration region, whether its key is valid or not. Returns its new valid key, which
+    /// differs from the previous key in the lowest byte.
     pub(crate) fn open_fast(
         &mut self,
         id: MrId,
@@ -296,7 +298,7 @@ impl Regions {
         Ok(id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Closes a fast-registration region. The region keeps its memory.
+    /// Makes the key of a fast-registration region invalid. The region keeps its memory.
     pub(crate) fn close_fast(&mut self, id: MrId) -> Result<(), RegionError> {
         let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
         if !mr.is_fast {
@@ -306,7 +308,7 @@ impl Regions {
         Ok(())
     }
 
-    /// Reopens a fast-registration region for the memory that it had before. Returns its new key.
+    /// Assigns a new valid key to a fast-registration region, which keeps its memory. Returns the key.
     pub(crate) fn reopen_fast(&mut self, id: MrId) -> Result<u32, RegionError> {
         let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
         if !mr.is_fast || mr.memory.is_none() {
@@ -316,7 +318,7 @@ impl Regions {
         Ok(id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Invalidates a key: closes its fast-registration region and releases the memory of the region.
+    /// Invalidates the key of a fast-registration region, and releases the memory of the region.
     pub(crate) fn invalidate(&mut self, pd: PdId, key: u32) -> Result<(), KeyError> {
         let mr = self.regions.get_mut(&(key >> 8)).ok_or(KeyError::Unknown(key))?;
         if mr.pd != pd {

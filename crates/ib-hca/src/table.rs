@@ -1,14 +1,15 @@
 //! Tables of objects.
 //!
-//! [`Table`] numbers its objects. Each slot has a generation count of 12 bits. Therefore the number of a removed object
-//! is invalid even if another object uses the slot. [`ByNumber`] has random numbers as keys, so a peer cannot provoke
-//! hash collisions.
+//! [`Table`] numbers its objects. A number contains the index of the object's slot in a vector, and a generation of 12
+//! bits. The generation of a slot changes when its object is removed. Therefore the number of a removed object is
+//! invalid even if another object uses the slot.
+//!
+//! [`ByNumber`] has random numbers as keys, so a peer cannot provoke hash collisions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Number of lower bits in an object's number that are the index of its slot. The upper bits are the generation of the
-/// slot.
+/// Number of lower bits in an object's number that are its index in `Table::slots`. The upper bits are the generation.
 const INDEX_BITS: u32 = 20;
 
 /// Maximum number of objects in a table.
@@ -87,7 +88,7 @@ impl<T> Table<T> {
 /// A hash table whose keys are queue pair numbers, or the keys of memory regions.
 pub(crate) type ByNumber<T> = HashMap<u32, T, BuildHasherDefault<NumberHasher>>;
 
-/// Hash function for random numbers. It only multiplies.
+/// Hash function for keys that are random numbers. A single multiplication suffices for them.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -104,7 +105,7 @@ impl Hasher for NumberHasher {
 
     #[inline]
     fn write_u32(&mut self, number: u32) {
-        // `HashMap` uses the lowest and the highest bits of the hash.
+        // `HashMap` uses the lowest and the highest bits of the hash. The multiplication also sets the highest bits.
         self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }

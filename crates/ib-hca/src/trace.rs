@@ -1,4 +1,5 @@
-//! Traces of queue pairs: command blocks of messages, which are always recorded, and packets, recorded on request.
+//! Traces of queue pairs. A command block is the record of a completed message, and is always written. Packets are
+//! recorded on request.
 //!
 //! | module | holds |
 //! |---|---|
@@ -6,8 +7,8 @@
 //! | `packets` | [`PacketRing`]: headers and the first payload bytes of packets |
 //! | `options` | [`PacketTrace`]: which packets and bytes are recorded; [`Selection`]: which queue pairs are traced |
 //!
-//! Both rings are lock-free: the HCA overwrites the oldest entries, and another thread may read at the same time. The HCA
-//! never waits for a reader.
+//! Both rings are lock-free: the HCA overwrites the oldest entries, and another thread may read at the same time. The
+//! HCA never waits for a reader.
 
 use std::sync::Arc;
 
@@ -36,14 +37,15 @@ pub(crate) struct PacketTracer {
     /// True if the filter includes all packets.
     includes_all: bool,
     writer: PacketWriter,
-    /// Number of payload bytes recorded so far of the current request and of the current response, in each direction.
+    /// Number of payload bytes recorded so far of the current message. The first index is the direction. The second
+    /// index is 0 for a request, and 1 for a response.
     recorded: [[u32; 2]; 2],
     /// Number of packets still to be recorded after the trigger event; `None` before the event.
     left: Option<u32>,
     /// The selection that the queue pair is traced for; `None` if it is traced by ID.
     pub(crate) selection: Option<SelectionId>,
-    /// Cost of recording packets that has not yet shortened a burst of the queue pair. The unit is the cost of sending
-    /// a byte.
+    /// Cost of recording packets that `settle` has not yet charged to a burst of the queue pair. The unit is the cost
+    /// of sending a byte.
     debt: usize,
 }
 
@@ -53,8 +55,8 @@ const COST: usize = 256;
 /// Recording this many bytes costs as much as sending one byte.
 const RECORDED_PER_SENT: usize = 4;
 
-/// Maximum of `debt`, whose unit is the cost of sending a byte. Received packets add to `debt`, even if the queue pair
-/// never sends.
+/// Maximum of `debt`, whose unit is the cost of sending a byte. Without a maximum, `debt` would grow indefinitely in a
+/// queue pair that only receives.
 const MOST_DEBT: usize = 1 << 20;
 
 /// Cost of sending a packet without payload. The unit is the cost of sending a byte.
@@ -123,8 +125,8 @@ impl PacketTracer {
         self.options.payload.into()
     }
 
-    /// Charges the debt to the current burst: returns how many packets of `length` bytes cost as much as the debt, at
-    /// most `most`. The cost of these packets is subtracted from the debt.
+    /// Returns how many packets of `length` bytes cost as much as the debt, at most `most`. The caller counts them as
+    /// sent in the queue pair's burst. Their cost is subtracted from the debt.
     #[inline]
     pub(crate) fn settle(&mut self, length: usize, most: u32) -> u32 {
         // The debt is usually less than the cost of one packet. Then no division is needed.
@@ -199,8 +201,7 @@ impl PacketTracer {
         self.write(note, bytes.len(), recorded);
     }
 
-    /// Makes the writer compare the queue pair's route with the usual route again, because the queue pair's route may
-    /// have changed.
+    /// Tells the writer that the route of the queue pair's connection may have changed.
     pub(crate) const fn forget_route(&mut self) {
         self.writer.forget_route();
     }

@@ -8,9 +8,10 @@ use ib_topology::generate::{Kind, Options, generate};
 
 fn fabric(kind: &str) -> Fabric {
     let mut words = kind.split(' ');
-    let name = words.next().expect("a kind");
-    let kind = Kind::parse(name, &words.collect::<Vec<_>>()).expect("a kind of fabric");
-    generate(&kind, &Options::default()).expect("a fabric")
+    let name = words.next().expect("the text starts with a kind");
+    let kind = Kind::parse(name, &words.collect::<Vec<_>>())
+        .expect("the kind and its arguments are valid");
+    generate(&kind, &Options::default()).expect("the fabric can be generated")
 }
 
 fn engines(criterion: &mut Criterion) {
@@ -24,12 +25,15 @@ fn engines(criterion: &mut Criterion) {
     group.sample_size(10);
     for (kind, engines) in cases {
         let fabric = fabric(kind);
-        let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
+        let subnet = Subnet::discover(&fabric, &SubnetOptions::default())
+            .expect("the fabric has a linked port");
         let options = RoutingOptions::default();
         for &which in engines {
             let id = BenchmarkId::new(which.name(), kind);
             group.bench_function(id, |bencher| {
-                bencher.iter(|| engine(which).route(&subnet, &options).expect("routes"));
+                bencher.iter(|| {
+                    engine(which).route(&subnet, &options).expect("the engine supports the subnet")
+                });
             });
         }
     }
@@ -39,14 +43,14 @@ fn engines(criterion: &mut Criterion) {
 fn around(criterion: &mut Criterion) {
     let fabric = fabric("xgft 12,12,24 1,12,12");
     let options = SubnetOptions::default();
-    let subnet = Subnet::discover(&fabric, &options).expect("a subnet");
+    let subnet = Subnet::discover(&fabric, &options).expect("the fabric has a linked port");
     let routing = engine(EngineKind::MinHop)
         .route(&subnet, &RoutingOptions::default())
-        .expect("minhop always routes");
+        .expect("minhop routes every subnet");
     let mut group = criterion.benchmark_group("around");
     group.sample_size(10);
     group.bench_function("discover", |bencher| {
-        bencher.iter(|| Subnet::discover(&fabric, &options).expect("a subnet"));
+        bencher.iter(|| Subnet::discover(&fabric, &options).expect("the fabric has a linked port"));
     });
     group.bench_function("check", |bencher| {
         bencher.iter(|| check(&subnet, &routing.lfts, &routing.layers));

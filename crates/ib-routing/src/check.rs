@@ -21,10 +21,10 @@
 //! use ib_topology::generate::{Kind, Options, generate};
 //!
 //! let routed = |kind, size| {
-//!     let kind = Kind::parse(kind, &[size]).expect("a kind of fabric");
-//!     let fabric = generate(&kind, &Options::default()).expect("a fabric");
-//!     let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
-//!     let routing = Dor.route(&subnet, &RoutingOptions::default()).expect("routes");
+//!     let kind = Kind::parse(kind, &[size]).expect("the kind and its size are valid");
+//!     let fabric = generate(&kind, &Options::default()).expect("the fabric can be generated");
+//!     let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("the fabric has a linked port");
+//!     let routing = Dor.route(&subnet, &RoutingOptions::default()).expect("dor supports the subnet");
 //!     check::check(&subnet, &routing.lfts, &routing.layers)
 //! };
 //! assert!(routed("mesh", "4x4").is_sound());

@@ -167,8 +167,8 @@ pub struct RoutingOptions {
     pub hop_weights: Vec<(Guid, u8, u8)>,
     /// Identifiers of switches for updn, by switch GUID (`-m`). They break ties between equal ranks.
     pub updn_ids: Vec<(Guid, u64)>,
-    /// True if updn computes routes between root switches, and if ftree adds missing routes from switches above the
-    /// leaves to other switches (`-z`).
+    /// True if updn also computes routes between root switches (`-z`). In ftree, the option adds missing routes from
+    /// switches above the leaves to other switches.
     pub connect_roots: bool,
     /// True if routes to switches count in load balancing.
     pub count_switch_targets: bool,
@@ -176,14 +176,14 @@ pub struct RoutingOptions {
     pub port_shifting: bool,
     /// Seed of the random choice among equally used ports. If zero, the choice is not random.
     pub scatter_ports: u32,
-    /// True if the choice is not random for the end ports in `guid_routing_order`.
+    /// True if the end ports in `guid_routing_order` are excluded from the random choice of `scatter_ports`.
     pub listed_unscattered: bool,
     /// The lowest VL that lash may use.
     pub lash_start_vl: u8,
     /// Number of data VLs that every link supports and lash may use, 1 to 15; 0 stands for 8.
     pub virtual_lanes: u8,
-    /// Earlier forwarding tables of the switches. minhop, updn and dor keep their entries that are still least-hop
-    /// ports.
+    /// Earlier forwarding tables of the switches. minhop, updn and dor keep each entry of these tables whose port is
+    /// still a least-hop port.
     pub existing: Option<Lfts>,
     /// Forwarding tables for the file engine (`-U`); they must have been read for this subnet.
     pub file_lfts: Option<Lfts>,

@@ -1,16 +1,17 @@
 //! The choice of an output port for every LID, which is the second stage of minhop, updn and dor. The file engine
 //! (`engine/file.rs`) also uses it, if no forwarding tables were read.
 //!
-//! By default, switches are independent of each other and distributed over threads. Each switch handles the targets in
-//! a fixed order. It uses the least used port among its least-hop ports, and the first port in scan order if several
-//! are used equally.
+//! By default, switches are independent of each other and distributed over threads. For each switch, the targets (the
+//! end ports) are routed in a fixed order. A target gets the least used of the least-hop ports; if several are used
+//! equally, the first one in scan order.
 //!
 //! These options change how a port is chosen:
 //!
 //! * With `scatter_ports`, the switches are handled one after the other, and the port for a base LID is chosen at
 //!   random among the least used ports.
 //! * With an LMC above 0, the LIDs of an end port are spread over different neighbours.
-//! * With `port_shifting`, the scan starts at another port for each LID.
+//! * With `port_shifting`, the scan of the candidate ports starts one port further whenever their average number of
+//!   LIDs grows by one.
 //! * With `existing`, entries of the existing tables are kept if they are still least-hop ports.
 
 use rayon::prelude::*;
@@ -45,7 +46,7 @@ pub(crate) fn fill(
             },
         );
     } else {
-        // All switches share one sequence of random numbers, so this cannot run in parallel.
+        // All switches share one sequence of random numbers, so they cannot be routed in parallel.
         let mut random = LibcRandom::new(options.scatter_ports);
         let mut workspace = Workspace::new(&plan);
         for (index, table) in lfts.tables_mut().enumerate() {
@@ -329,7 +330,7 @@ impl Workspace {
         }
     }
 
-    /// Routes one LID of a target, with LMC, port shifting and random choice.
+    /// Routes one LID of a target. Unlike `route_run`, supports an LMC above 0, port shifting and random choice.
     fn route(
         &mut self,
         plan: &Plan<'_>,

@@ -25,7 +25,8 @@ enum Through {
     Neighbours(LinkWeights),
     /// The hops over every port: a list of bytes per switch, indexed by destination switch and port 0 to n.
     Explicit(Vec<Vec<u8>>),
-    /// The hops over every class of ports: the class of each port, and the hops of each class.
+    /// The hops over every class of ports: the class of each port, and the hops, indexed by class and then by
+    /// destination switch.
     ByClass(LinkClasses, Vec<u8>),
 }
 
@@ -211,7 +212,7 @@ impl LinkClasses {
     }
 }
 
-/// Transposes rows of `width` bytes into columns. Blocks of the size of a cache line are transposed at once.
+/// Transposes rows of `width` bytes into columns. Each parallel task fills as many columns as a cache line has bytes.
 fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
     const BLOCK: usize = 64;
     let height = rows.len() / width.max(1);
@@ -353,7 +354,8 @@ impl Graph {
     }
 }
 
-/// Computes the hops from one source by Dial's algorithm. The weight of a link, 1 to 255, is that of the output port.
+/// Computes the hops from one source by Dial's algorithm. The weight of a link, 1 to 255, is the weight of the port at
+/// the switch nearer to the source.
 fn weighted_row(subnet: &Subnet<'_>, weights: &LinkWeights, source: SwitchId, row: &mut [u8]) {
     row.fill(NO_HOPS);
     row[source.index()] = 0;

@@ -41,7 +41,7 @@ impl Layers {
         } else {
             self.levels[from.index() * self.switches + to.index()]
         };
-        ServiceLevel::new(level).expect("checked when made")
+        ServiceLevel::new(level).expect("the constructors accept only service levels 0 to 15")
     }
 
     /// Returns true if all paths use the same service level.

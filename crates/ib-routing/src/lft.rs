@@ -9,8 +9,8 @@ pub const NO_PATH: u8 = 255;
 
 /// The linear forwarding tables (LFTs) of all switches of a subnet. They have an output port for each switch and LID.
 ///
-/// Port 0 is the switch itself, and with [`NO_PATH`] the switch drops packets to the LID. IBTA volume 1, chapter
-/// 14.2.5.11.
+/// Port 0 is the switch itself. If the entry is [`NO_PATH`], the switch drops packets to the LID. IBTA volume 1,
+/// chapter 14.2.5.11.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lfts {
     width: usize,

@@ -19,7 +19,7 @@ use ib_types::{Guid, Lid, Lmc};
 pub struct LidOptions {
     /// The LMC of all ports of channel adapters and routers.
     pub lmc: Lmc,
-    /// True if enhanced switch ports 0 also get this LMC.
+    /// True if enhanced switch ports 0 also get the LMC `lmc`. If false, they get one LID each.
     pub lmc_esp0: bool,
     /// True if the LIDs that ports already have are ignored.
     pub reassign: bool,
@@ -28,7 +28,7 @@ pub struct LidOptions {
     /// The highest LID that all switches can forward, i.e. the smallest `LinearFDBCap` minus 1 (IBTA volume 1, chapter
     /// 14.2.5.4). If `None`, the highest unicast LID.
     pub max_lid: Option<u16>,
-    /// True if host ports are left without a LID when LIDs run out. If false, the assignment fails then.
+    /// True if host ports may be left without a LID when LIDs run out. If false, running out of LIDs is an error.
     pub allow_shortage: bool,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Assigned {
     pub(crate) owner: Vec<u32>,
     /// LID ranges of the guid2lid file whose ports are not in the subnet.
     pub(crate) absent: BTreeMap<Guid, (u16, u16)>,
-    /// Warnings about configured LIDs that were not used.
+    /// Warnings about LIDs of the guid2lid file, or LIDs that ports already had, that were not used.
     pub(crate) notes: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn assign_to_most(
 ) -> Result<(Assigned, Vec<PortId>), LidError> {
     let assign = |ports: &[PortId], options: &LidOptions, switches_first: bool| {
         let sm_index = ports.iter().position(|&id| id == sm_port);
-        let sm_index = sm_index.expect("the subnet manager has a port");
+        let sm_index = sm_index.expect("`ports` contains the port of the SM");
         assign(fabric, ports, sm_index, switches_first, options)
     };
     let shortage = match assign(ports, options, false) {
@@ -122,8 +122,8 @@ pub(crate) fn assign_to_most(
 /// The host ports without a LID, and the error of the first such port.
 type Shortage = (BTreeSet<PortId>, LidError);
 
-/// Assigns LIDs to the ports as OpenSM does, first to the port of the SM. If `switches_first` is true, the other
-/// switches get LIDs before all hosts. The result does not contain host ports without a LID.
+/// Assigns LIDs to the ports as OpenSM does, first to the port of the SM. If `switches_first` is true, the switches
+/// come next, then the hosts. The result does not contain host ports without a LID.
 ///
 /// Fails if a switch or the port of the SM gets no LID.
 fn assign(
@@ -209,7 +209,7 @@ impl Manager<'_> {
         lid.is_multiple_of(self.options.lmc.lids())
     }
 
-    /// Loads the guid2lid entries that are valid for this LMC.
+    /// Loads the guid2lid entries that are valid for the configured LMC.
     fn load_persistent(&mut self) {
         for (&guid, &(first, last)) in &self.options.guid2lid {
             let fault = if first == 0 || first > last || last > self.limit {
@@ -282,8 +282,8 @@ impl Manager<'_> {
         }
     }
 
-    /// Returns whether a LID is free, and the end of a range. The LIDs from this LID to the end are all free or all not
-    /// free.
+    /// Returns whether the LID `lid` is free, and the end of a range. The result also holds for all other LIDs from
+    /// `lid` to this end.
     fn is_free(&self, lid: u16) -> (bool, u16) {
         if self.used[usize::from(lid)] {
             return (false, lid);
@@ -294,7 +294,7 @@ impl Manager<'_> {
         }
         let port = self.fabric.port(self.ports[index as usize]);
         let lid_count = self.lid_count(index as usize);
-        let base = port.lid.expect("found with a LID").get();
+        let base = port.lid.expect("`discovered` contains only ports with a LID").get();
         let last = match lid_count {
             1 => base.saturating_add(port.lmc.lids() - 1),
             lid_count => base.saturating_add(lid_count - 1),
@@ -321,7 +321,7 @@ impl Manager<'_> {
         let range = usize::from(first)..usize::from(first) + usize::from(lid_count);
         self.used[range.clone()].fill(true);
         self.owner[range].fill(index as u32);
-        let base = Lid::unicast(u32::from(first)).expect("free ranges are unicast");
+        let base = Lid::unicast(u32::from(first)).expect("LIDs up to the limit are unicast");
         if let Some(found) = port.lid
             && !self.options.reassign
             && found != base
@@ -334,7 +334,7 @@ impl Manager<'_> {
         Ok((base, lid_count))
     }
 
-    /// Returns the LID in the guid2lid file or, if none, the LID that the port already has, if it can keep this LID.
+    /// Returns the port's LID in the guid2lid file or, if none, the LID that the port already has and can keep.
     fn kept_lid(&mut self, index: usize) -> Option<u16> {
         if self.options.reassign {
             return None;

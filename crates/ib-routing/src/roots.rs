@@ -53,7 +53,7 @@ pub(crate) struct Detected {
     pub(crate) histogram: Vec<String>,
 }
 
-/// Number of bars of a histogram.
+/// Number of bars of a histogram: one for each number of hops from 0 to 63.
 const BARS: usize = 64;
 
 /// Maximum number of groups of switches that the notes list.

@@ -38,7 +38,7 @@ impl EndPortId {
 /// The far end of a switch port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// The port has no link, or a loopback cable.
+    /// The port has no link, a loopback cable, or a link to a host without a LID.
     None,
     /// The port is linked to another switch: the switch, and its port.
     Switch(SwitchId, u8),

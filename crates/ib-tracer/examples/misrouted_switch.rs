@@ -81,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let bad = (1..).zip(&trace.hops).find(|(_, (_, verdict))| verdict.is_bad());
         let what = bad.map_or("good".to_owned(), |(hop, (_, it))| format!("hop {hop} is {it:?}"));
         writeln!(std::io::stdout(), "{} hops, {what}", trace.hops.len())?;
-        // From now on, the first switch uses port 1 for all packets that its table sends out of the port of this hop.
+        // From now on, switch leaf-0 sends packets out of port 1 if its LFT assigns them to this hop's output port.
         let (hop, _) = &trace.hops[1];
         sim.run(&format!("Misroute \"leaf-0\" {} 1", hop.out).parse()?)?;
     }

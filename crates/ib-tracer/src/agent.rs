@@ -27,9 +27,9 @@ pub struct AgentCounters {
     pub answered: u64,
     /// Number of SourceRoute requests that arrived at an unexpected port.
     pub mismatches: u64,
-    /// Number of responses with an error status.
+    /// Number of responses with an error status, without those that `mismatches` counts.
     pub refused: u64,
-    /// Number of ignored MADs, which have another OUI or version, or are not requests.
+    /// Number of ignored MADs: their base version is not 1, their OUI is not OpenIB's, or they are not requests.
     pub ignored: u64,
 }
 

@@ -87,7 +87,7 @@ pub struct QpnBlock {
 }
 
 impl QpnBlock {
-    /// All numbers.
+    /// The block of all queue pair numbers.
     pub const ALL: Self = Self { upper: 0, bits: 0 };
 
     /// Returns the block of all 24-bit numbers whose upper `bits` bits are `upper`.

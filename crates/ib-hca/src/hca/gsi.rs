@@ -54,7 +54,7 @@ impl Gsi {
         Some(route)
     }
 
-    /// Processes a packet received at queue pair 1, and returns the event of its MAD.
+    /// Processes a packet received at queue pair 1. Returns an event with its MAD; `None` if the packet is dropped.
     pub(super) fn handle(
         &mut self,
         counters: &mut Counters,
@@ -71,8 +71,8 @@ impl Gsi {
         event.inspect_err(|&reason| counters.drop(reason)).ok()
     }
 
-    /// Records a MAD in the packet trace, if the link sent or received the MAD as a datagram, not as a packet of this
-    /// HCA.
+    /// Records a sent or received MAD in the packet trace. The link transferred this MAD as a datagram, so no packet of
+    /// the MAD has passed through the HCA.
     pub(super) fn note_datagram(
         &mut self,
         direction: Direction,

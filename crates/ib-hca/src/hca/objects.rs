@@ -74,8 +74,8 @@ impl Hca {
 
     /// Assigns memory to a fast-registration region immediately, without a work request. Returns its new key.
     ///
-    /// The previous key no longer gives access, not even to packets in flight. Unlike [`SendOp::Register`], the call is
-    /// not ordered with posted requests: use it only for keys that are sent to the peer afterwards.
+    /// The previous key no longer gives access, not even to packets in flight. Unlike [`SendOp::Register`], the call
+    /// does not wait for requests that are already posted. Send the new key to the peer after the call.
     ///
     /// Only the lowest byte of the key changes, and it wraps: after 256 calls the first key is valid again. A peer that
     /// has kept that key can then access the new memory.
@@ -104,7 +104,7 @@ impl Hca {
         self.resources.regions.close_fast(mr)
     }
 
-    /// Reopens a region that [`Hca::close_mr`] has closed, for the same memory. Returns its new key.
+    /// Gives access again to the memory of a region that [`Hca::close_mr`] has closed. Returns the region's new key.
     ///
     /// # Errors
     /// Fails if the region does not exist, or has no memory.
@@ -168,7 +168,8 @@ impl Hca {
     /// Creates a shared receive queue (`ibv_create_srq`).
     ///
     /// # Errors
-    /// Fails if a size exceeds its limit, or if the HCA has its maximum number of SRQs.
+    /// Fails if the protection domain does not exist, if `max_wr` or `max_sge` exceeds the limit of the HCA, or if the
+    /// HCA has its maximum number of SRQs.
     pub fn create_srq(
         &mut self,
         pd: PdId,
@@ -183,7 +184,8 @@ impl Hca {
     }
 
     /// Requests an event for the time when a shared receive queue has fewer than `limit` receives (`ibv_modify_srq`). A
-    /// limit of 0 cancels the request. Returns false if the SRQ does not exist, or if the limit exceeds its size.
+    /// limit of 0 cancels the request. Returns false if the SRQ does not exist, or if `limit` exceeds the size of the
+    /// SRQ.
     pub fn arm_srq(&mut self, srq: SrqId, limit: u32) -> bool {
         self.resources.srqs.get_mut(srq.0).is_some_and(|srq| srq.arm(limit))
     }

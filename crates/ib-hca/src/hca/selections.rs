@@ -30,7 +30,7 @@ impl Selections {
         gsi: &mut Gsi,
     ) -> Result<SelectionId, TraceError> {
         selection.trace.check()?;
-        // A UD queue pair has many peers, so the peers of a selection also filter packets.
+        // A UD queue pair has many peers. Its trace records only packets to and from the peers of the selection.
         selection.trace.filter.peers.extend_from_slice(&selection.peers);
         self.last += 1;
         let id = SelectionId(self.last);
@@ -39,7 +39,7 @@ impl Selections {
         Ok(id)
     }
 
-    /// Changes the trace options of a selection. The sizes of the rings are unchanged.
+    /// Changes the trace options of a selection. Its traces keep the sizes of their rings.
     pub(super) fn change(
         &mut self,
         id: SelectionId,
@@ -75,7 +75,8 @@ impl Selections {
         self.update_all(qps, gsi);
     }
 
-    /// Returns the queue pairs traced for a selection; none if the selection does not exist.
+    /// Counts the traced queue pairs that a selection includes, by the selection for which they are traced. All counts
+    /// are 0 if the selection does not exist.
     pub(super) fn status(&self, id: SelectionId, qps: &Table<Qp>, gsi: &Gsi) -> SelectionStatus {
         let mut status = SelectionStatus::default();
         let Some((_, selection)) = self.all.iter().find(|(it, _)| *it == id) else {

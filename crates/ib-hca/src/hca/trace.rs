@@ -1,4 +1,4 @@
-//! The HCA's functions for tracing: command blocks of messages, and packet traces.
+//! The HCA's functions for tracing: records of completed messages, and packet traces.
 
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ impl Hca {
         self.by_number.get(&number.get()).copied()
     }
 
-    /// Returns the command blocks of a queue pair's messages. The HCA always records them.
+    /// Returns the ring that records the last completed messages of a queue pair. The HCA always records completed
+    /// messages.
     #[must_use]
     pub fn messages(&self, qp: QpId) -> Option<Arc<MessageRing>> {
         self.qps.get(qp.0).map(|qp| Arc::clone(qp.context.messages.ring()))
@@ -52,7 +53,7 @@ impl Hca {
         Ok(reader)
     }
 
-    /// Changes the options of a packet trace. The size of its ring is unchanged.
+    /// Changes the options of a packet trace. The trace keeps the size of its ring.
     ///
     /// # Errors
     /// Fails if the queue pair is not traced, or if the options are invalid.
@@ -90,7 +91,7 @@ impl Hca {
         Ok(())
     }
 
-    /// Returns the service ID of a queue pair that [`Hca::set_service`] has set.
+    /// Returns the service ID that [`Hca::set_service`] has set for a queue pair.
     #[must_use]
     pub fn service(&self, qp: QpId) -> Option<u64> {
         self.qps.get(qp.0)?.context.service
@@ -118,13 +119,14 @@ impl Hca {
         self.selections.add(selection, &mut self.qps, &mut self.gsi)
     }
 
-    /// Returns the number of queue pairs that a selection includes and traces; 0 if the selection does not exist.
+    /// Counts the traced queue pairs that a selection includes, by the selection for which they are traced. All counts
+    /// are 0 if the selection does not exist.
     #[must_use]
     pub fn selection_status(&self, id: SelectionId) -> SelectionStatus {
         self.selections.status(id, &self.qps, &self.gsi)
     }
 
-    /// Changes the trace options of a selection. The size of its rings is unchanged.
+    /// Changes the trace options of a selection. Its traces keep the sizes of their rings.
     ///
     /// # Errors
     /// Fails if no selection has this ID, or if the options are invalid.
@@ -141,14 +143,14 @@ impl Hca {
         self.selections.remove(id, &mut self.qps, &mut self.gsi);
     }
 
-    /// Returns the next reader of the traces that were started for selections. Each reader is returned once, in the
-    /// order in which the traces were started.
+    /// Returns the packet reader of the next trace that was started for a selection, and the ID of the selection. Each
+    /// reader is returned once, in the order in which the traces were started.
     pub fn poll_selected(&mut self) -> Option<(SelectionId, PacketReader)> {
         self.selections.poll()
     }
 
-    /// Records a MAD of queue pair 1 in its packet trace, if the link sent or received the MAD as a datagram, not as a
-    /// packet of this HCA.
+    /// Records a sent or received MAD in the packet trace of queue pair 1. The link transferred this MAD as a datagram,
+    /// so no packet of the MAD has passed through the HCA.
     pub fn note_datagram(
         &mut self,
         direction: Direction,
@@ -160,7 +162,7 @@ impl Hca {
         self.gsi.note_datagram(direction, now, route, remote, mad);
     }
 
-    /// Records the loss of a sent packet in the trace of its queue pair.
+    /// Records the loss of a packet in the trace of the queue pair that sent the packet.
     ///
     /// `bytes` are the packet's headers from the BTH on. `length` is the size in bytes of headers and payload. `why`
     /// says where and why the packet was lost.

@@ -33,8 +33,8 @@ unsafe fn word<'a>(at: *mut u8) -> &'a AtomicU64 {
 /// Copies bytes with the processor's instruction `rep movsb`.
 ///
 /// # Safety
-/// `length` bytes are allocated at both addresses, and no reference to the written bytes exists. The direction flag is
-/// clear, as always between instructions of Rust.
+/// `length` bytes are allocated at both addresses. During the call, no other code uses a reference to the written
+/// bytes. The direction flag is clear, as Rust guarantees for `asm!`.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
@@ -72,7 +72,7 @@ pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
         }
         let to = to.add(before);
         for (at, value) in middle.chunks_exact(8).enumerate() {
-            let value = u64::from_ne_bytes(value.try_into().expect("8 bytes"));
+            let value = u64::from_ne_bytes(value.try_into().expect("a chunk has 8 bytes"));
             word(to.add(at * 8)).store(value, Ordering::Relaxed);
         }
         let to = to.add(words * 8);
@@ -82,7 +82,8 @@ pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies words, followed by bytes, into shared memory. The bytes may be padded with zeros to a multiple of 8.
+/// Copies the words of `head`, then `bytes`, into shared memory. The function may write zeros after `bytes`, up to a
+/// multiple of 8 bytes.
 ///
 /// # Safety
 /// `to` is a multiple of eight. The bytes that the function writes there are allocated, and only atomics and this
@@ -128,7 +129,7 @@ pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], 
 pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
-        // SAFETY: as in `store`, with a sequence of atomic loads.
+        // SAFETY: as in `store`, but the instruction counts as a sequence of atomic loads of bytes.
         unsafe { copy_bytes(from, bytes.as_mut_ptr(), bytes.len()) };
         return;
     }

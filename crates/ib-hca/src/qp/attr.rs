@@ -74,7 +74,7 @@ pub struct QpCap {
 }
 
 impl Default for QpCap {
-    /// The default is 64 work requests per queue, 4 SGEs, and 256 bytes of inline data.
+    /// The default is 64 work requests per queue, 4 SGEs per work request, and 256 bytes of inline data.
     fn default() -> Self {
         Self {
             max_send_wr: 64,
@@ -194,13 +194,13 @@ pub enum ModifyError {
         from: QpState,
         /// Requested state.
         to: QpState,
-        /// The attribute.
+        /// Attribute that the transition does not allow.
         attribute: QpAttrName,
     },
-    /// An attribute exceeds its maximum.
+    /// An attribute exceeds its maximum, or `dest_qp_num` is 0.
     #[error("{attribute:?} is {found}: expected at most {most}")]
     Value {
-        /// The attribute.
+        /// Attribute with the invalid value.
         attribute: QpAttrName,
         /// Requested value.
         found: u32,

@@ -20,7 +20,7 @@ pub(crate) struct QpContext {
     pub(crate) attributes: QpAttributes,
     /// Maximum number of packets in flight.
     pub(crate) window: u32,
-    /// Command blocks of the queue pair's messages.
+    /// Records of the last completed messages.
     pub(crate) messages: MessageLog,
     /// Service ID of the connection, if the connection manager has set it.
     pub(crate) service: Option<u64>,

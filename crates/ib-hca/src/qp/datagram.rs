@@ -70,8 +70,8 @@ pub(super) fn receive(
     hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event || has_failed);
 }
 
-/// Returns the GRH of a received datagram. For IPv4, as in Linux, it consists of 20 zeros and an IPv4 header with only
-/// version, IHL, TOS, TTL, protocol and addresses.
+/// Returns the GRH of a received datagram. For IPv4, it is 20 zero bytes and an IPv4 header, as in Linux. Only the
+/// version, IHL, TOS, TTL, protocol and addresses of the IPv4 header are set.
 fn grh(route: &Route, payload: usize) -> [u8; GRH] {
     let Some((source, destination)) = v4(route.destination).zip(v4(route.source)) else {
         let header = Grh {

@@ -38,7 +38,7 @@ impl ReceiveQueue {
         Ok(())
     }
 
-    /// Returns true if no receive is posted, to the queue pair or to its SRQ.
+    /// Returns true if no receive is posted: to the SRQ if the queue pair uses one, otherwise to this queue.
     pub(super) fn is_empty(&self, context: &QpContext, hca: &HcaResources) -> bool {
         match context.init.srq {
             Some(id) => hca.srqs.get(id.0).is_none_or(Srq::is_empty),

@@ -4,13 +4,14 @@
 //! |---|---|---|
 //! | ACK timeout | all unacknowledged packets | yes |
 //! | first NAK or implied NAK since the last progress | all unacknowledged packets | yes |
-//! | later NAK or implied NAK without progress | all unacknowledged packets, after a time that doubles | no |
-//! | response to a packet that this round has not retransmitted yet | no packets: the response belongs to an older round | no |
+//! | later NAK or implied NAK without progress | all unacknowledged packets, after a wait that doubles per round | no |
+//! | NAK or implied NAK with a PSN still to be retransmitted | no packets: it answers an older transmission | no |
 //! | progress: an acknowledged packet, or the next READ response | no packets | restores all retries |
 //!
 //! An implied NAK is a response that arrives while an earlier READ or atomic response is missing. A response does not
 //! tell which transmission of a packet it answers. The ACK timeout exceeds the time that any packet is in flight, so
-//! each retry after it stands for a lost packet. A NAK, however, may answer an earlier transmission of the packet.
+//! each ACK timeout stands for a lost packet and uses up a retry. A repeated NAK, however, may answer an earlier
+//! transmission, so only the first NAK since the last progress uses up a retry.
 
 use std::time::Duration;
 
@@ -70,9 +71,11 @@ impl Recovery {
     /// retransmit packets now. Returns false if the NAK may answer a packet sent before the current round; the loss is
     /// then suspected.
     ///
-    /// A NAK that arrives within one round-trip time after the start of the round may answer a packet sent before the
-    /// round. If the round began with the same oldest packet, this time is the retransmission timeout, doubled with
-    /// each round without progress. If no round-trip time has been measured, it is a quarter of the ACK timeout.
+    /// A NAK may answer a packet sent before the round if it arrives within this time after the start of the round:
+    /// - the retransmission timeout, if `oldest` was also the oldest packet at the start of the round; the time doubles
+    ///   with each further round without progress
+    /// - the smoothed round-trip time, if the oldest packet is another one
+    /// - a quarter of the ACK timeout, if no round-trip time has been measured
     pub(super) fn report_missing(
         &mut self,
         oldest: Psn,
@@ -119,7 +122,8 @@ impl Recovery {
         Ok(())
     }
 
-    /// Uses up a retry after the first NAK since the last progress. Returns true if this was the first NAK.
+    /// Processes a loss that a NAK reports. If no NAK has used up a retry since the last progress, uses up a retry and
+    /// returns true.
     pub(super) fn use_retry_for_nak(&mut self) -> Result<bool, NoRetriesLeft> {
         if self.is_counted {
             return Ok(false);
@@ -188,8 +192,8 @@ impl RoundTripTimer {
 
     /// Records that all packets up to `psn` are acknowledged.
     ///
-    /// The first sample may come from a retransmission in the round that began at `round_began`: an estimate that is
-    /// too short is better than no estimate.
+    /// If there is neither an estimate nor a current measurement, the time since `round_began`, the start of the last
+    /// retransmission round, becomes the first estimate. An estimate that is too short is better than no estimate.
     pub(super) fn acknowledged(&mut self, psn: Psn, now: Instant, round_began: Option<Instant>) {
         if self.estimate.is_none()
             && self.timed.is_none()
@@ -253,8 +257,8 @@ impl Probe {
         }
     }
 
-    /// When the probe timer has expired, requests the probe if no packet was sent for the duration `timeout`. `None`
-    /// means that no packet is in flight.
+    /// If the probe timer has expired, requests the probe, unless a packet was sent within the last `timeout`. If
+    /// `timeout` is `None`, no packet is in flight or no round-trip time is known, and no probe is requested.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,

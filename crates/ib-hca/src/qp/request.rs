@@ -57,7 +57,8 @@ pub(super) fn check(context: &QpContext, regions: &Regions, wr: &SendWr) -> Resu
     Ok(length as u32)
 }
 
-/// Error: a local key does not allow the access, because its region was closed after the request was posted.
+/// Error: a local key no longer gives access, because it was invalidated or changed, or its region was deregistered,
+/// after the request was posted.
 pub(super) struct GatherError;
 
 /// Writes one packet of a request: its headers and its part of the data.
@@ -84,7 +85,7 @@ pub(super) fn write(
         QpType::Ud => Transport::Ud,
     };
     let bth = Bth {
-        opcode: Opcode::new(transport, operation).expect("the request was checked"),
+        opcode: Opcode::new(transport, operation).expect("the transport supports the operation"),
         solicited_event: is_last && wqe.wr.flags.solicited,
         pad_count: (length.wrapping_neg() & 3) as u8,
         p_key: context.attributes.pkey,
@@ -135,7 +136,7 @@ fn atomic(at: &RemoteAddress, swap_or_add: u64, compare: u64) -> [u8; 28] {
     AtomicEth { virtual_address, r_key, swap_or_add, compare }.to_bytes()
 }
 
-/// Returns the operation of a packet, its immediate data, and the key that it invalidates.
+/// Returns the operation of a packet, its immediate data, and the R_Key that the peer has to invalidate.
 fn operation(op: &SendOp, first: bool, last: bool) -> (Operation, Option<u32>, Option<u32>) {
     use Operation as O;
     let imm = match op {
@@ -179,7 +180,7 @@ fn operation(op: &SendOp, first: bool, last: bool) -> (Operation, Option<u32>, O
     (operation, imm, ieth)
 }
 
-/// Copies the part of a request's data that the packet carries into the packet.
+/// Appends `length` bytes of a request's data, from offset `start` on, to the packet.
 fn gather(
     context: &QpContext,
     regions: &Regions,
@@ -208,7 +209,8 @@ fn gather(
         let (memory, offset) = opened.map_err(|_| GatherError)?;
         let mut done = 0;
         if start == 0 && skip == 0 && left == length {
-            // The trace records the bytes that are sent, even if the application changes the memory at the same time.
+            // `put_traced` reads the memory once for the packet and the trace. The trace thus records the sent bytes,
+            // even if the application changes the memory at the same time.
             let traced = writer.put_traced(part, |bytes| memory.read(offset, bytes));
             done = traced.map_err(|_| GatherError)?;
         }

@@ -189,8 +189,8 @@ impl Requester {
         ACK_EVERY.min(self.window.size() / 4)
     }
 
-    /// Writes the packet that was sent last again, as a probe. Returns false if its request has completed or its region
-    /// was deregistered.
+    /// Writes the last sent packet once more, as a probe. Returns false if its request has completed, is a READ or
+    /// atomic, or has a local key that no longer gives access.
     fn write_probe(
         &self,
         context: &QpContext,
@@ -202,8 +202,8 @@ impl Requester {
         request::write(context, &hca.regions, packet, true, writer).is_ok()
     }
 
-    /// Updates queue, counters and timers after a packet has been written. Completes a UC or UD request with its last
-    /// packet.
+    /// Updates queue, counters and timers after a packet has been written. Completes a UC or UD request if the packet
+    /// was the last of this request.
     fn advance(&mut self, context: &QpContext, hca: &mut HcaResources) {
         let now = hca.now;
         let sent = self.queue.advance();
@@ -240,7 +240,7 @@ impl Requester {
         self.complete_first(context, hca, status);
     }
 
-    /// Completes local operations at the head of the queue.
+    /// Completes the executed local operations at the head of the queue.
     fn complete_local(&mut self, context: &QpContext, hca: &mut HcaResources) {
         while self.queue.has_done_local() {
             self.complete_first(context, hca, WcStatus::Success);
@@ -332,7 +332,7 @@ impl Requester {
                     return self.report_missing(context, hca.now, psn);
                 }
                 if self.rnr_timer.is_some() || !psn.is_before(self.queue.next) {
-                    // A duplicate RNR NAK: since the first one, the request has not been retransmitted.
+                    // A duplicate RNR NAK: the request has not been retransmitted since the first RNR NAK.
                     hca.counters.drop(DropReason::Duplicate);
                     return Ok(());
                 }
@@ -372,8 +372,8 @@ impl Requester {
         }
     }
 
-    /// Completes the requests that are acknowledged up to `psn`. Returns false if the data of an earlier READ or atomic
-    /// response is missing.
+    /// Completes the requests whose packets have PSNs up to `psn`, because the responder has acknowledged `psn`. Stops
+    /// and returns false at a READ or atomic whose response data is missing.
     fn acknowledge(&mut self, context: &QpContext, hca: &mut HcaResources, psn: Psn) -> bool {
         let before = self.queue.unacked;
         let mut is_complete = true;
@@ -410,7 +410,7 @@ impl Requester {
         self.round_trip.acknowledged(response, now, self.recovery.round_began());
         self.queue.unacked = reached;
         if self.queue.next.is_before(reached) {
-            // The response acknowledges packets that would still have been retransmitted. They are skipped.
+            // The response acknowledges packets that this round has not retransmitted yet. The requester skips them.
             self.go_back(reached);
         }
         self.restore_retries(context);
@@ -531,7 +531,8 @@ impl Requester {
         now: Instant,
         psn: Psn,
     ) -> Result<(), FailureStatus> {
-        // When the RNR timer expires, all unacknowledged packets are retransmitted in any case.
+        // When the RNR timer expires, all unacknowledged packets are retransmitted in any case. A response with a PSN
+        // from `next` on answers a transmission before the current round.
         if self.rnr_timer.is_some() || !psn.is_before(self.queue.next) {
             return Ok(());
         }

@@ -33,7 +33,7 @@ enum PartialMessage {
 /// A gap in the PSNs of received packets: the expected packet is missing, or was rejected with an RNR NAK.
 #[derive(Debug)]
 struct Gap {
-    /// PSN of the packet after the gap that was received last.
+    /// PSN of the most recently received packet behind the gap.
     last: Psn,
     /// Number of packets received since the last NAK.
     count: u32,
@@ -139,7 +139,7 @@ impl Responder {
                 // After the RNR NAK, later packets are silently dropped until the refused packet is retransmitted.
                 self.gap = Some(Gap { last: psn, count: 0, is_not_ready: true });
                 let code = context.attributes.min_rnr_timer;
-                let timer = RnrTimer::new(code).expect("the code was checked");
+                let timer = RnrTimer::new(code).expect("the RNR timer code is at most 31");
                 let nak = Syndrome::new(Acknowledgement::RnrNak(timer));
                 self.responses.acknowledge(self.expected, nak, self.msn);
                 hca.counters.rnr_naks_sent += 1;
@@ -152,8 +152,8 @@ impl Responder {
         }
     }
 
-    /// Processes a request packet of an unreliable connection. If a packet of a message is missing, drops the packets
-    /// of the message after it.
+    /// Processes a request packet of an unreliable connection. If a packet of a message is missing, drops all later
+    /// packets of this message.
     pub(super) fn handle_unreliable(
         &mut self,
         context: &QpContext,
@@ -194,9 +194,9 @@ impl Responder {
         self.responses.acknowledge(self.expected, nak, self.msn);
     }
 
-    /// Returns true if a packet behind a gap requires a NAK. This is the case for the first such packet. For a later
-    /// packet it is the case if the NAK or the retransmission was probably lost: the PSN repeats, or the packet is the
-    /// 16th since the last NAK.
+    /// Returns true if a packet behind a gap requires a NAK. The first such packet requires one. A later packet
+    /// requires another NAK if the first NAK or the retransmission was probably lost. This is assumed if the PSN does
+    /// not increase, or if the packet is the 16th since the last NAK.
     fn needs_nak(&mut self, psn: Psn) -> bool {
         let Some(gap) = &mut self.gap else {
             self.gap = Some(Gap { last: psn, count: 0, is_not_ready: false });

@@ -57,8 +57,8 @@ impl Response {
     }
 }
 
-/// The queued responses, and the last READs and atomics, kept as resources for repeated responses. Each queued response
-/// with data refers to a resource.
+/// The queued responses, and the responder resources. A resource is a recent READ or atomic, kept to answer a
+/// repetition of the request. Each queued response with data refers to a resource.
 #[derive(Debug, Default)]
 pub(super) struct ResponseQueue {
     /// The queued responses in the order of their PSNs.
@@ -67,7 +67,7 @@ pub(super) struct ResponseQueue {
     resources: VecDeque<Resource>,
 }
 
-/// Error: the region that a READ reads was closed. A NAK was written, and the caller fails the queue pair.
+/// Error: the R_Key of a READ no longer gives access. A NAK was written, and the caller fails the queue pair.
 pub(super) struct ReadFailed;
 
 impl ResponseQueue {
@@ -113,7 +113,8 @@ impl ResponseQueue {
     /// RoCE of Linux 6.1 completes a READ of one packet by an ACK with its PSN, although no data has arrived. If a
     /// response with a higher PSN is already queued, that response acknowledges the duplicate, and no ACK is added.
     pub(super) fn acknowledge_again(&mut self, psn: Psn, expected: Psn, msn: u32) {
-        // A resource that is half of the PSN space or more behind compares as later than both.
+        // PSNs are compared modulo 2^24, so a very old resource may count as later than `psn`. The second comparison
+        // excludes it.
         let is_next = |it: &&Resource| psn.is_before(it.first) && it.first.is_before(expected);
         let (end, msn) = match self.resources.iter().find(is_next) {
             Some(next) => (next.first, next.msn.wrapping_sub(1) & 0xff_ffff),
@@ -134,8 +135,8 @@ impl ResponseQueue {
             || self.resources.front().is_some_and(|oldest| oldest.is_answered)
     }
 
-    /// Queues the response to a new READ or atomic. If all responder resources are in use, frees the oldest one, and
-    /// removes from the queue the response that repeats it.
+    /// Queues the response to a new READ or atomic. If all responder resources are in use, frees the oldest resource,
+    /// and removes its response from the queue.
     pub(super) fn push(
         &mut self,
         most: usize,
@@ -234,7 +235,7 @@ impl ResponseQueue {
             }
             match written {
                 Ok(()) => return Ok(true),
-                // The response was sent before, so the peer may have the data. A region closed since then is no error.
+                // The response was sent before, so the peer may have the data. An invalid R_Key is then no error.
                 Err(_) if is_answered => {}
                 Err(RegionClosed { psn, msn }) => {
                     let code = Acknowledgement::Nak(NakCode::REMOTE_ACCESS);
@@ -248,7 +249,7 @@ impl ResponseQueue {
     }
 }
 
-/// Error: the region of a READ was closed after the request was checked. Holds PSN and MSN of the NAK.
+/// Error: the R_Key of a READ became invalid after the request was checked. Holds PSN and MSN of the NAK.
 struct RegionClosed {
     psn: Psn,
     msn: u32,
@@ -284,7 +285,7 @@ fn write_data(
     };
     let start = number * context.mtu() as u32;
     let part = (length - start).min(context.mtu() as u32) as usize;
-    // The R_Key is checked again, because the region may have been closed since the request was checked.
+    // The R_Key is checked again, because it may have become invalid since the request was checked.
     let opened = if part == 0 {
         None
     } else {

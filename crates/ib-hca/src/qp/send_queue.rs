@@ -85,7 +85,7 @@ pub(super) struct SendQueue {
     /// far.
     cursor: usize,
     sent: u32,
-    /// PSN of the next packet.
+    /// PSN of the next packet to send.
     pub(super) next: Psn,
     /// PSN of the oldest unacknowledged packet.
     pub(super) unacked: Psn,

@@ -1,4 +1,4 @@
-//! Command blocks of the last messages of a queue pair, in a lock-free ring.
+//! Command blocks, which are records of completed messages. A lock-free ring holds the last ones of a queue pair.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ pub struct MessageRing {
     blocks: [Block; BLOCKS as usize],
 }
 
-/// A command block. Its fields are not packed into fewer words, because packing would cost more time than further
-/// stores.
+/// A command block. Each field is stored separately: packing fields into fewer words would take longer than the saved
+/// store instructions.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Block {
@@ -50,8 +50,8 @@ struct Block {
     length: AtomicU32,
     first: AtomicU32,
     packets: AtomicU32,
-    /// Direction in the lower byte, status in the upper byte. Both are constants in most callers of
-    /// [`MessageRing::write`].
+    /// Direction in the lower byte, status in the upper byte. In most calls of [`MessageRing::write`] both are
+    /// constants, which the compiler packs.
     outcome: AtomicU16,
     opcode: AtomicU8,
 }
@@ -76,8 +76,8 @@ impl MessageRing {
     pub(crate) fn write(&self, message: &Message) {
         let number = self.ended.load(Ordering::Relaxed);
         let block = self.block(number);
-        // A reader that loads a value stored below and then the number of completed messages gets at least `number`.
-        // This number shows the reader that the block is being overwritten.
+        // A reader may load a value that is stored below. If it then loads `ended`, it gets at least `number`, and
+        // detects that the block is being overwritten.
         fence(Ordering::Release);
         let Message { direction, opcode, status, .. } = *message;
         let order = Ordering::Relaxed;

@@ -118,7 +118,7 @@ impl Selection {
     }
 }
 
-/// Numbers of queue pairs that a selection includes, by the selection for which they are traced.
+/// Status of a selection: how many of the included queue pairs are traced for it, and how many are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionStatus {
     /// Number of queue pairs that are traced for the selection.

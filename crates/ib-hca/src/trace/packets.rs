@@ -2,16 +2,17 @@
 //!
 //! Packets are stored consecutively, each with a header of [`HEADER`] bytes, at offsets that are multiples of 8. A
 //! packet does not wrap around the end of the memory. A position is a number of bytes since the start of the trace.
-//! Packets before position `head` are complete, and packets from position `tail` on are not overwritten. A third number
-//! counts all packets.
+//! Packets before position `head` are complete, and packets from position `tail` on are not overwritten. `noted` counts
+//! the recorded packets.
 //!
 //! The HCA advances the tail before it overwrites packets. After copying packets, a reader reads the tail again. If the
 //! tail has not passed the start of the copied packets, the copies are complete.
 //!
-//! Nearly all packets of a queue pair have the same route. This usual route is stored once per direction. If a packet
-//! has another route, that route is stored behind the packet's header.
+//! Nearly all packets of a queue pair have the same route. The route of the first packet in a direction is the usual
+//! route of the direction, and is stored once. If a packet has another route, that route is stored behind the packet's
+//! header.
 //!
-//! Writer and reader are in one file, because their protocol is the order in which they access head and tail.
+//! Writer and reader are in one file, because both depend on the order in which they access head and tail.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -40,7 +41,7 @@ const CHUNK: usize = 32 << 10;
 /// Page size of the system's memory.
 const PAGE: usize = 4096;
 
-/// Stands for the packet number of an event that has not happened.
+/// Value of `PacketRing::triggered` before the trigger event.
 const NEVER: u64 = u64::MAX;
 
 /// Packet number that marks a filler entry. A filler entry occupies the rest of the ring's memory if the next packet
@@ -55,7 +56,7 @@ pub(crate) struct PacketNote<'a> {
     /// Time at which the message was posted, if the packet is its first.
     pub(crate) posted: Option<Instant>,
     pub(crate) route: &'a Route,
-    /// True if the route is that of the queue pair's connection. Such a route is not compared for each packet.
+    /// True if the route is that of the queue pair's connection. The writer remembers whether this is the usual route.
     pub(crate) is_own: bool,
     pub(crate) is_repeated: bool,
     pub(crate) dropped: Option<DropReason>,
@@ -76,12 +77,12 @@ pub struct PacketRing {
     memory: Arc<Memory>,
     head: AtomicU64,
     tail: AtomicU64,
-    /// Numbers of recorded packets: sent, received and lost.
+    /// Counts of recorded packets: sent, received and lost packets.
     noted: [AtomicU64; 3],
     ended: AtomicBool,
     /// Number of packets recorded before the trigger event; [`NEVER`] until the event happens.
     triggered: AtomicU64,
-    /// The usual routes of sent and of received packets.
+    /// The usual routes: the route of the first sent packet, and that of the first received packet.
     usual: [OnceLock<Route>; 2],
 }
 
@@ -112,23 +113,23 @@ pub(super) struct PacketWriter {
     ring: Arc<PacketRing>,
     head: u64,
     tail: u64,
-    /// Positions of the first packets of all parts of the ring except the oldest part. The tail moves from part to
-    /// part, so that the HCA need not read old headers.
+    /// Position of the first packet of each part of the ring, without the oldest part. The tail moves to the next of
+    /// these positions, so that the HCA need not read old headers.
     starts: VecDeque<u64>,
     /// The first packet at or after this position begins the next part of the ring.
     next_part: u64,
     noted: PacketCounts,
-    /// The usual routes of sent and of received packets, once known.
+    /// Copy of `PacketRing::usual`; `None` before the first packet of a direction.
     usual: [Option<Route>; 2],
-    /// True if the route of the queue pair's connection is the usual route; `None` if the two have to be compared
-    /// again.
+    /// True if the route of the queue pair's connection is the usual route; `None` if the writer has to compare the
+    /// routes at the next packet.
     is_own_usual: Option<bool>,
-    /// Position up to which packets are written without a call of `make_room`. It is the lowest of three: the end of
-    /// the memory, the oldest packet, and the next part.
+    /// Position up to which packets are written without a call of `make_room`. The end of the memory, the end of the
+    /// free space, and `next_part` limit it.
     free_until: u64,
 }
 
-/// Number of parts into which a ring is divided.
+/// Number of parts into which a ring is divided. The writer frees whole parts, the oldest first.
 const PARTS: u64 = 64;
 
 impl PacketWriter {
@@ -171,7 +172,7 @@ impl PacketWriter {
         self.ring.head.store(self.head, Ordering::Release);
     }
 
-    /// Returns true if a packet has the usual route.
+    /// Returns true if a packet has the usual route of its direction.
     #[inline(never)]
     fn is_usual(&mut self, note: &PacketNote<'_>) -> bool {
         let is_usual = match &self.usual[note.direction as usize] {
@@ -184,8 +185,7 @@ impl PacketWriter {
         is_usual
     }
 
-    /// Makes the writer compare the queue pair's route with the usual route again, because the queue pair's route may
-    /// have changed.
+    /// Discards the result of the route comparison, because the route of the queue pair's connection may have changed.
     pub(super) const fn forget_route(&mut self) {
         self.is_own_usual = None;
     }
@@ -240,8 +240,8 @@ impl PacketWriter {
         self.head += skipped as u64;
     }
 
-    /// Frees an entry of `whole` bytes at the head. If the entry does not fit before the end of the memory, first moves
-    /// the head to the start.
+    /// Frees memory for an entry of `whole` bytes at the head. If the entry does not fit before the end of the memory,
+    /// first moves the head to the start of the memory.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, whole: usize) {
@@ -268,7 +268,7 @@ impl PacketWriter {
             return;
         }
         while self.head + needed - self.tail > size {
-            // A packet is shorter than the ring, so `starts` always holds the start of a later part.
+            // An entry is much smaller than the ring. A full ring has several parts, so `starts` is not empty here.
             self.tail = self.starts.pop_front().unwrap_or(self.head);
         }
         self.ring.tail.store(self.tail, Ordering::Relaxed);
@@ -323,7 +323,7 @@ struct EntrySizes {
     length: u32,
     /// Number of recorded bytes of the packet.
     recorded: usize,
-    /// Size of the comment.
+    /// Size of the comment, which says where and why the packet was lost; 0 for no comment.
     comment: usize,
 }
 
@@ -381,7 +381,9 @@ fn route_to_bytes(route: &Route) -> [u8; ROUTE] {
 
 fn route_from_bytes(bytes: &[u8]) -> Option<Route> {
     let bytes: &[u8; ROUTE] = bytes.first_chunk()?;
-    let gid = |at: usize| Gid(u128::from_ne_bytes(*bytes[at..].first_chunk().expect("16 bytes")));
+    let gid = |at: usize| {
+        Gid(u128::from_ne_bytes(*bytes[at..].first_chunk().expect("a GID has 16 bytes")))
+    };
     Some(Route {
         source: gid(0),
         destination: gid(16),
@@ -398,11 +400,11 @@ fn route_from_bytes(bytes: &[u8]) -> Option<Route> {
 }
 
 fn two(bytes: &[u8], at: usize) -> u16 {
-    u16::from_ne_bytes(*bytes[at..].first_chunk().expect("2 bytes"))
+    u16::from_ne_bytes(*bytes[at..].first_chunk().expect("a 16-bit field has 2 bytes"))
 }
 
 fn four(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"))
+    u32::from_ne_bytes(*bytes[at..].first_chunk().expect("a 32-bit field has 4 bytes"))
 }
 
 /// The reader of the ring, used by the collector from any thread.
@@ -410,13 +412,14 @@ fn four(bytes: &[u8], at: usize) -> u32 {
 pub struct PacketReader {
     ring: Arc<PacketRing>,
     qpn: Qpn,
-    /// Copies of complete entries, and how many bytes of them have been returned.
+    /// Copies of complete entries.
     chunk: Vec<u8>,
+    /// Number of bytes of `chunk` that `next_packet` has processed.
     done: usize,
     /// Position at which the chunk ends, and from which the next chunk is copied.
     position: u64,
-    /// Packet counts expected in the header of the next entry. If the header has others, packets before it were
-    /// overwritten.
+    /// Packet counts expected in the header of the next entry. If the header has higher counts, the packets in between
+    /// were overwritten.
     expected: PacketCounts,
     overwritten: PacketCounts,
     /// Comment of the last returned packet.
@@ -467,7 +470,7 @@ impl PacketReader {
         }
     }
 
-    /// Counts the packets between the last returned packet and the counts `before`: the HCA has overwritten them.
+    /// Counts the packets from `expected` up to `before` as overwritten.
     const fn miss_until(&mut self, before: PacketCounts) {
         self.overwritten = self.overwritten.plus(before.since(self.expected));
         self.expected = before;
@@ -480,7 +483,7 @@ impl PacketReader {
         let header: &[u8; HEADER] = packet.first_chunk()?;
         let mut words = [0; WORDS];
         for (word, bytes) in words.iter_mut().zip(header.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
+            *word = u64::from_ne_bytes(bytes.try_into().expect("a chunk has 8 bytes"));
         }
         let [number, second, at, posted, received, last] = words;
         if number == FILLER {
@@ -535,7 +538,7 @@ fn whole_length(bytes: &[u8], rest: usize) -> Option<usize> {
 
 /// Returns the size of the entry at the start of `bytes`, which must have at least 16 bytes.
 fn entry_size(bytes: &[u8]) -> usize {
-    u64::from_ne_bytes(*bytes[8..].first_chunk().expect("16 bytes")) as u32 as usize
+    u64::from_ne_bytes(*bytes[8..].first_chunk().expect("at least 16 bytes")) as u32 as usize
 }
 
 impl PacketSource for PacketReader {

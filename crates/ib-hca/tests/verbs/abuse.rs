@@ -82,7 +82,7 @@ fn local_operations_are_executed_once_despite_retries() {
     let near = pair.region(0, 4096, ALL);
     let mr = {
         let side = &mut pair.sides[0];
-        side.hca.alloc_mr(side.pd).expect("a region")
+        side.hca.alloc_mr(side.pd).expect("the protection domain exists")
     };
     let with = ib_hca::Registration {
         mr,
@@ -104,7 +104,7 @@ fn local_operations_are_executed_once_despite_retries() {
     pair.receive(1, qps[1], 2, far.data(0, 4096));
     pair.send(0, qps[0], 1, SendOp::Send { imm: None }, near.data(0, 10));
     pair.send(0, qps[0], 2, SendOp::Register(Box::new(with)), Data::None);
-    let rkey = pair.sides[0].hca.key(mr).expect("the object exists") & !0xff | 0x77;
+    let rkey = pair.sides[0].hca.key(mr).expect("the region exists") & !0xff | 0x77;
     pair.send(0, qps[0], 3, SendOp::Send { imm: None }, near.data(0, 10));
     pair.send(0, qps[0], 4, SendOp::LocalInvalidate { rkey }, Data::None);
     pair.run();
@@ -131,7 +131,7 @@ fn deregistration_during_a_transfer_fails_the_queue_pair() {
             pair.step();
         }
         let (side, mr) = if is_far { (1, far.mr) } else { (0, near.mr) };
-        pair.sides[side].hca.dereg_mr(mr).expect("the object exists");
+        pair.sides[side].hca.dereg_mr(mr).expect("the region exists");
         pair.run();
         let status = if is_far { WcStatus::RemAccessErr } else { WcStatus::LocProtErr };
         assert_eq!(pair.done(0)[0].status, status);
@@ -145,7 +145,7 @@ fn deregistration_during_a_transfer_fails_the_queue_pair() {
     for _ in 0..4 {
         pair.step();
     }
-    pair.sides[1].hca.dereg_mr(far.mr).expect("the object exists");
+    pair.sides[1].hca.dereg_mr(far.mr).expect("the region exists");
     pair.run();
     let status = pair.done(0)[0].status;
     let is_error = matches!(status, WcStatus::RemAccessErr | WcStatus::RetryExcErr);
@@ -166,12 +166,12 @@ fn destroyed_objects_are_not_used() {
         }
         for side in [steps % 2, 1 - steps % 2] {
             let cq = pair.sides[side].cq;
-            pair.sides[side].hca.destroy_qp(qps[side]).expect("the object exists");
+            pair.sides[side].hca.destroy_qp(qps[side]).expect("the queue pair exists");
             pair.sides[side].hca.destroy_cq(cq).expect("the CQ is unused");
-            // New objects in the slots of removed ones get no packets or completions of the removed objects.
+            // New objects reuse the table slots of removed objects, but get none of their packets and completions.
             let new = {
                 let side = &mut pair.sides[side];
-                side.cq = side.hca.create_cq(10).expect("there is room");
+                side.cq = side.hca.create_cq(10).expect("the size is valid");
                 side.cq
             };
             let qp = pair.create(side, &Wiring::default());
@@ -322,7 +322,7 @@ fn requests_complete_despite_corrupted_packets() {
             let now = pair.now;
             let flags = SendFlags { signaled: true, ..SendFlags::default() };
             let wr = SendWr { wr_id: id, op, data: near.data(0, length), flags };
-            pair.sides[0].hca.post_send(now, qps[0], wr).expect("there is room");
+            pair.sides[0].hca.post_send(now, qps[0], wr).expect("the send queue has room");
         }
         pair.run();
         assert_eq!(pair.done(0).len(), 10, "seed {seed}: number of completed requests");
@@ -371,7 +371,8 @@ fn queue_pair_in_error_sends_no_packets() {
     pair.send(0, qps[0], 1, SendOp::Read { from: far.remote(0) }, near.data(0, 100_000));
     // The responder executes the request, but fails before it sends the response.
     let mut buffer = vec![0; ib_hca::MAX_PACKET];
-    let sent = pair.sides[0].hca.poll_transmit(pair.now, &mut buffer).expect("a request");
+    let sent =
+        pair.sides[0].hca.poll_transmit(pair.now, &mut buffer).expect("side 0 sends the READ");
     let route =
         Route { source: sent.route.destination, destination: sent.route.source, ..sent.route };
     let now = pair.now;

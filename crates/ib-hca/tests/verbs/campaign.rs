@@ -79,8 +79,8 @@ fn digit(number: &mut u64, radix: usize) -> usize {
 impl Cell {
     /// Returns the cell for a seed. Consecutive seeds visit all cells of the matrix.
     fn new(seed: u64, rng: &mut Rng) -> Self {
-        // Number of combinations of operations and sizes: four operations and an alternation of all have four sizes
-        // each, and the two atomics have one size.
+        // Number of combinations of operation and size. Each of four operations has four sizes, and so has the mix of
+        // all six operations. Each of the two atomics has one size.
         const SHAPES: u64 = 22;
         const CELLS: u64 = SHAPES * 3 * 3 * 3 * 2 * 2 * 3;
         // Multiplication by a prime that does not divide the number of cells spreads few seeds over the whole matrix.
@@ -121,7 +121,7 @@ impl Cell {
         }
     }
 
-    /// Returns the number of requests: fewer if they are large, but always more than the queue holds.
+    /// Returns the number of requests in a run: more than `depth`, and fewer for large sizes.
     const fn requests(&self) -> usize {
         match (self.depth, self.size) {
             (1, ..4097) => 50,
@@ -146,7 +146,7 @@ struct Outcome {
 struct TestMemory {
     near: Region,
     far: Region,
-    /// The payload pattern. The data of each request begins a few bytes after that of the preceding request.
+    /// The payload pattern, from which request `n` takes `size` bytes at offset `n * STEP`.
     pattern: Vec<u8>,
     size: usize,
 }

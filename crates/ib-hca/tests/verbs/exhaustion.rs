@@ -17,15 +17,15 @@ pub(crate) struct Exhaustion {
     reads: BTreeMap<i32, i32>,
     /// The index of the oldest packet without a response.
     oldest: i32,
-    /// Number of successive losses of the oldest packet or its response, from its last transmission before it became
-    /// the oldest on.
+    /// Number of consecutive losses of the oldest packet or its response. It starts at 1 if the packet is in `early`
+    /// when it becomes the oldest.
     losses: u32,
-    /// Packets after the oldest one whose last transmission was lost or arrived out of order. Both sides drop packets
-    /// that arrive out of order.
+    /// Indices of packets after `oldest`. The last transmission of each was lost, or arrived out of order and was
+    /// dropped by its receiver.
     early: BTreeSet<i32>,
     /// The index of the request packet that the responder expects.
     expected: i32,
-    /// Maximum number of consecutive losses of any packet.
+    /// Maximum of `losses` so far.
     pub(crate) most_losses: u32,
 }
 
@@ -146,7 +146,7 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     let mut model = Exhaustion::new(Psn::truncated(0), 256);
     model.observe(true, Fate::Delivered, &read(0, 512));
     model.observe(true, Fate::Lost, &read(2, 256));
-    assert_eq!(model.losses(), 0, "a later request was lost");
+    assert_eq!(model.losses(), 0, "the loss of a later request is not counted");
     model.observe(false, Fate::Lost, &response(0));
     model.observe(true, Fate::Lost, &read(0, 512));
     model.observe(false, Fate::Delivered, &response(1));
@@ -155,7 +155,7 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     assert_eq!(
         (model.losses(), model.most_losses),
         (1, 2),
-        "response data has arrived out of order"
+        "a response that has arrived out of order counts as lost"
     );
     model.observe(false, Fate::Lost, &response(1));
     assert_eq!(model.losses(), 2);

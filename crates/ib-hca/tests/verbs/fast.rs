@@ -1,4 +1,5 @@
-//! Fast-registration regions that are opened and closed immediately, without work requests.
+//! Fast-registration regions whose keys become valid and invalid without work requests: by `open_mr`, `close_mr` and
+//! `reopen_mr`.
 
 use ib_hca::{AccessFlags, Memory, RegionError, RemoteAddress, SendOp, WcStatus};
 
@@ -32,7 +33,7 @@ fn region_gives_access_only_while_it_is_open() {
     pair.sides[1].hca.close_mr(mr).unwrap();
     memory.fill(0, 4096, 0).unwrap();
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);
-    // The reopened region has the next key, and its previous key gives no access.
+    // The lowest byte of the reopened region's key is one higher. The previous key gives no access.
     let next = pair.sides[1].hca.reopen_mr(mr).unwrap();
     assert_eq!((next >> 8, next as u8), (key >> 8, (key as u8).wrapping_add(1)));
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);

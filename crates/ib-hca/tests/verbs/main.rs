@@ -210,7 +210,7 @@ fn lost_uc_and_ud_messages_are_not_recovered() {
     near.memory.write(0, &pattern(4096, 1)).expect("the range is within the memory");
     let route = pair.route(0);
     let pd = pair.sides[0].pd;
-    let ah = pair.sides[0].hca.create_ah(pd, route).expect("a way");
+    let ah = pair.sides[0].hca.create_ah(pd, route).expect("the route starts at the port");
     let to = ib_hca::UdDestination {
         ah,
         remote_qpn: pair.number_of(1, qps[1]),
@@ -228,7 +228,7 @@ fn lost_uc_and_ud_messages_are_not_recovered() {
     let got: Vec<_> = pair.done(1).iter().map(|wc| (wc.wr_id, wc.status, wc.byte_len)).collect();
     assert_eq!(got, [(1, WcStatus::Success, 4136), (2, WcStatus::LocLenErr, 45)]);
     assert_eq!(far.bytes(40, 4096), pattern(4096, 1));
-    assert_eq!(far.bytes(20, 1), [0x45], "the header of an IPv4 packet");
+    assert_eq!(far.bytes(20, 1), [0x45], "the receive buffer holds the IPv4 header");
     let counters = pair.sides[1].hca.counters();
     assert_eq!(counters.dropped(ib_hca::DropReason::QKey), 1);
     assert_eq!(counters.dropped(ib_hca::DropReason::NoReceive), 1);

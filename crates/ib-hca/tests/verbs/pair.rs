@@ -164,8 +164,8 @@ impl Pair {
             let mut bytes = [number as u8; 32];
             bytes[..8].copy_from_slice(&seed.to_le_bytes());
             let mut hca = Hca::new(HcaConfig::new(Guid(number + 1), vec![gid]), bytes);
-            let pd = hca.alloc_pd().expect("there is room");
-            let cq = hca.create_cq(4096).expect("there is room");
+            let pd = hca.alloc_pd().expect("a new HCA has room");
+            let cq = hca.create_cq(4096).expect("the size is valid");
             Side { hca, pd, cq, gid, completions: Vec::new(), events: Vec::new() }
         };
         Self {
@@ -192,8 +192,11 @@ impl Pair {
         let side = &mut self.sides[side];
         let memory = Memory::zeroed(length).expect("memory");
         let addr = 0x1000_0000;
-        let mr = side.hca.reg_mr(side.pd, (&memory, 0, length), addr, access).expect("a region");
-        let key = side.hca.key(mr).expect("the object exists");
+        let mr = side
+            .hca
+            .reg_mr(side.pd, (&memory, 0, length), addr, access)
+            .expect("the range is valid");
+        let key = side.hca.key(mr).expect("the region exists");
         Region { memory, addr, key, mr }
     }
 
@@ -215,15 +218,15 @@ impl Pair {
             srq: None,
             cap: wiring.cap,
         };
-        hca.create_qp(*pd, &init).expect("a queue pair")
+        hca.create_qp(*pd, &init).expect("the attributes are valid")
     }
 
     pub(crate) fn number_of(&self, side: usize, qp: QpId) -> Qpn {
-        self.sides[side].hca.query_qp(qp).expect("the object exists").0
+        self.sides[side].hca.query_qp(qp).expect("the queue pair exists").0
     }
 
     pub(crate) fn state_of(&self, side: usize, qp: QpId) -> QpState {
-        self.sides[side].hca.query_qp(qp).expect("the object exists").1
+        self.sides[side].hca.query_qp(qp).expect("the queue pair exists").1
     }
 
     pub(crate) fn modify(&mut self, side: usize, qp: QpId, attr: &QpAttr) {
@@ -239,7 +242,7 @@ impl Pair {
     }
 
     pub(crate) fn connect_with(&mut self, wiring: &Wiring, qps: [QpId; 2]) {
-        // First PSNs close to where PSNs and their comparison wrap.
+        // The first PSNs are just below 2^24, where PSNs wrap, and just below 2^23, half of the PSN space.
         let psns = [Psn::truncated(0xff_fff0), Psn::truncated(0x7f_fffb)];
         for side in [0, 1] {
             let peer = self.number_of(1 - side, qps[1 - side]);

@@ -70,7 +70,7 @@ fn length(rng: &mut Rng, most: usize) -> usize {
 
 /// Returns 8 bytes in native byte order as a number.
 fn number(bytes: &[u8]) -> u64 {
-    u64::from_ne_bytes(bytes.try_into().expect("8 bytes"))
+    u64::from_ne_bytes(bytes.try_into().expect("the caller passes 8 bytes"))
 }
 
 fn program(rng: &mut Rng, regions: &Regions) -> Program {
@@ -220,7 +220,7 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     let qps = pair.connect(&wiring);
     let regions = [0, 1].map(|side| regions(&mut pair, &mut rng, side));
     let mut programs = [0, 1].map(|side| program(&mut rng, &regions[side]));
-    // Only one side may fail, because the failure flushes the receives of the other direction.
+    // A failure also flushes the receives of the other side's program. An empty program replaces that program.
     if programs[0].fails || programs[1].fails {
         let quiet = usize::from(programs[0].fails);
         programs[quiet] = Program {

@@ -27,10 +27,10 @@ fn queue_pairs_share_receives() {
     near.memory.write(0, &pattern(100, 1)).expect("the range is within the memory");
     let (srq, shared) = {
         let side = &mut pair.sides[1];
-        let srq = side.hca.create_srq(side.pd, 4, 1).expect("room");
+        let srq = side.hca.create_srq(side.pd, 4, 1).expect("the size is valid");
         for wr_id in 0..4 {
             let data = far.data(wr_id as usize * 100, 100);
-            side.hca.post_srq_recv(srq, RecvWr { wr_id, data }).expect("room");
+            side.hca.post_srq_recv(srq, RecvWr { wr_id, data }).expect("the SRQ has room");
         }
         let full = side.hca.post_srq_recv(srq, RecvWr { wr_id: 9, data: Data::None });
         assert!(full.is_err());
@@ -42,7 +42,7 @@ fn queue_pairs_share_receives() {
             srq: Some(srq),
             cap: wiring.cap,
         };
-        let shared = [(); 2].map(|()| side.hca.create_qp(side.pd, &init).expect("room"));
+        let shared = [(); 2].map(|()| side.hca.create_qp(side.pd, &init).expect("the SRQ exists"));
         (srq, shared)
     };
     let mut senders = Vec::new();
@@ -68,7 +68,7 @@ fn queue_pairs_share_receives() {
     assert_eq!(events(&mut pair, 1), [AsyncEvent::QpLastWqeReached(shared[0])]);
     let side = &mut pair.sides[1];
     for qp in shared {
-        side.hca.destroy_qp(qp).expect("the object exists");
+        side.hca.destroy_qp(qp).expect("the queue pair exists");
     }
     side.hca.destroy_srq(srq).expect("the SRQ is unused");
 }
@@ -76,7 +76,7 @@ fn queue_pairs_share_receives() {
 #[test]
 fn cq_overrun_fails_its_queue_pairs() {
     let mut pair = Pair::new(2);
-    let small = pair.sides[0].hca.create_cq(2).expect("room");
+    let small = pair.sides[0].hca.create_cq(2).expect("the size is valid");
     let large = std::mem::replace(&mut pair.sides[0].cq, small);
     let wiring = Wiring::default();
     let qp = pair.create(0, &wiring);
@@ -136,8 +136,8 @@ fn send_queue_drains_and_resumes() {
     let state = |to| QpAttr { qp_state: Some(to), ..QpAttr::default() };
     pair.modify(0, qps[0], &state(QpState::Sqd));
     pair.run();
-    // In state SQD, requests complete if their transmission has started. This is at least the first of the two
-    // requests.
+    // In state SQD, a request still completes if its transmission has started. The transmission of the first request
+    // has started.
     let done = pair.done(0).len();
     assert!(done >= 1);
     assert!(events(&mut pair, 0).contains(&AsyncEvent::SqDrained(qps[0])));
@@ -183,7 +183,7 @@ fn datagram_reaches_all_members_of_a_group() {
     assert_eq!(far.bytes(240, 100), pattern(100, 9));
     let hca = &mut pair.sides[1].hca;
     for qp in [qps[1], second] {
-        hca.detach_mcast(qp, group).expect("it was attached");
+        hca.detach_mcast(qp, group).expect("the queue pair is attached");
     }
     assert!(hca.detach_mcast(second, group).is_err());
     pair.send(0, qps[0], 2, SendOp::SendDatagram { to, imm: None }, near.data(0, 100));

@@ -21,7 +21,7 @@ struct Bench {
     pair: Pair,
     side: usize,
     qp: QpId,
-    /// The memory of the HCA.
+    /// Memory region of this HCA.
     region: Region,
 }
 
@@ -87,8 +87,10 @@ impl Bench {
             && let Some(sent) =
                 self.pair.sides[self.side].hca.poll_transmit(self.pair.now, &mut buffer)
         {
-            let bth = Bth::parse(buffer[..sent.length].first_chunk().expect("a BTH"));
-            let operation = bth.opcode.operation().expect("it is known");
+            let bth = Bth::parse(
+                buffer[..sent.length].first_chunk().expect("a packet starts with a BTH"),
+            );
+            let operation = bth.opcode.operation().expect("the opcode is known");
             if operation == Operation::Acknowledge {
                 let at = bth.opcode.headers().and_then(|all| all.offset(Header::Aeth));
                 assert_eq!(at, Some(0));
@@ -211,8 +213,8 @@ fn repeated_rest_of_a_read_replaces_the_whole() {
     assert_eq!(bench.take(1), [(First, 0)]);
     bench.deliver_read(2, 512, 512);
     assert_eq!(bench.take_all(), [(First, 2), (Last, 3), (First, 4), (Last, 5)]);
-    // The response to the repeated earlier READ is sent first. The response to the later READ, which it interrupts,
-    // starts again.
+    // READ 4 is repeated, and its response begins. Then the rest of READ 0 is repeated. Its response has lower PSNs
+    // and is sent first, and the response to READ 4 starts again.
     bench.deliver_read(4, 0, 512);
     assert_eq!(bench.take(1), [(First, 4)]);
     bench.deliver_read(2, 512, 512);
@@ -239,7 +241,7 @@ fn ack_of_a_duplicate_does_not_cover_a_later_read() {
     bench.deliver_read(2, 0, 512);
     bench.deliver_write(0);
     assert_eq!(bench.take_all(), data);
-    // The ACK of a repeated WRITE does not cover an atomic either: it has a PSN before that of the atomic.
+    // The ACK of a repeated WRITE does not cover the next atomic: the PSN of the ACK is before that of the atomic.
     bench.deliver_add(5);
     assert_eq!(bench.take_all(), [(Operation::AtomicAcknowledge, 5)]);
     bench.deliver_write(4);
@@ -268,7 +270,7 @@ fn repeated_read_of_closed_memory_is_dropped() {
     assert_eq!(bench.take_all(), [(ONLY, 0)]);
     bench.deliver_read(0, 0, 8);
     let mr = bench.region.mr;
-    bench.pair.sides[1].hca.dereg_mr(mr).expect("a valid region");
+    bench.pair.sides[1].hca.dereg_mr(mr).expect("the region exists");
     assert_eq!(bench.take_all(), []);
     assert_eq!(bench.state(), QpState::Rts);
 }
@@ -276,7 +278,7 @@ fn repeated_read_of_closed_memory_is_dropped() {
 #[test]
 fn late_responses_of_one_loss_use_one_retry() {
     let mut bench = requester(1);
-    // Response 1 is lost. The other responses arrive at growing intervals.
+    // The response to the READ with PSN 1 is lost. The other responses arrive at growing intervals.
     for psn in 2..17 {
         bench.wait(micros(25 * u64::from(psn)));
         bench.deliver_data(psn);

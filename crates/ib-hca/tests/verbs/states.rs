@@ -122,7 +122,8 @@ fn missing_and_forbidden_attributes_are_named() {
     let mut modify = |attr: QpAttr| pair.sides[0].hca.modify_qp(now, qp, &attr);
     let error = modify(QpAttr { sq_psn: Some(Psn::truncated(3)), ..QpAttr::default() });
     assert!(matches!(error, Err(ModifyError::Forbidden { .. })), "{error:?}");
-    modify(QpAttr { qp_state: Some(S::Sqd), ..QpAttr::default() }).expect("it drains");
+    modify(QpAttr { qp_state: Some(S::Sqd), ..QpAttr::default() })
+        .expect("the transition is valid");
     let error = modify(QpAttr { timeout: Some(32), ..QpAttr::default() });
     assert!(matches!(error, Err(ModifyError::Value { found: 32, most: 31, .. })), "{error:?}");
     let elsewhere = ib_link::Route { is_global: true, ..ib_link::Route::default() };
@@ -206,11 +207,12 @@ fn invalid_requests_are_refused_with_a_reason() {
         .post_recv(now, qps[0], recv(region.data(0, 1)))
         .expect_err("the region has no local write access");
     assert!(matches!(error, PostError::Sge { .. }), "{error}");
-    hca.post_recv(now, qps[0], recv(Data::None)).expect("there is room");
+    hca.post_recv(now, qps[0], recv(Data::None)).expect("the receive queue has room");
     let full = hca.post_recv(now, qps[0], recv(Data::None));
     assert_eq!(full, Err(PostError::Full(1)));
     for _ in 0..2 {
-        hca.post_send(now, qps[0], send(plain(), region.data(0, 4))).expect("there is room");
+        hca.post_send(now, qps[0], send(plain(), region.data(0, 4)))
+            .expect("the send queue has room");
     }
     let full = hca.post_send(now, qps[0], send(plain(), Data::None));
     assert_eq!(full, Err(PostError::Full(2)));

@@ -15,7 +15,7 @@ use super::ALL;
 use super::pair::{Faults, Pair, Wiring};
 
 fn blocks(pair: &Pair, side: usize, qp: QpId) -> Vec<MessageBlock> {
-    let (found, lost) = pair.sides[side].hca.messages(qp).expect("the object exists").since(0);
+    let (found, lost) = pair.sides[side].hca.messages(qp).expect("the queue pair exists").since(0);
     assert_eq!(lost, 0);
     found
 }
@@ -127,7 +127,8 @@ fn recorded_packets_equal_those_on_the_wire() {
                     assert_eq!(record.length as usize, sent.len());
                     assert_eq!((record.dropped, record.is_repeated), (None, false));
                     assert_eq!(sent[..kept.len()], kept[..]);
-                    let opcode = Bth::parse(sent.first_chunk().expect("a BTH")).opcode;
+                    let opcode =
+                        Bth::parse(sent.first_chunk().expect("a packet starts with a BTH")).opcode;
                     let headers =
                         Bth::LENGTH + opcode.headers().expect("the opcode is known").length();
                     let data = sent.len() - headers;
@@ -202,14 +203,14 @@ fn filter_and_payload_can_be_changed_during_a_trace() {
     let filter = PacketFilter { opcodes, ..PacketFilter::default() };
     let changed = PacketTrace { payload: 10, filter, ..options };
     let hca = &mut pair.sides[0].hca;
-    hca.change_trace(qps[0], changed).expect("it is traced");
+    hca.change_trace(qps[0], changed).expect("the queue pair is traced");
     write(&mut pair);
     let found = packets(&mut reader);
     let lengths: Vec<_> = found.iter().map(|(_, bytes)| bytes.len()).collect();
     // The first packet has 28 bytes of headers and 10 recorded bytes of payload. The last packet has 12 bytes of
     // headers.
     assert_eq!(lengths, [28 + 10, 12]);
-    pair.sides[0].hca.end_trace(qps[0]).expect("it is traced");
+    pair.sides[0].hca.end_trace(qps[0]).expect("the queue pair is traced");
     write(&mut pair);
     assert_eq!((packets(&mut reader).len(), reader.has_ended()), (0, true));
     assert_eq!(reader.noted().all(), 3);
@@ -240,10 +241,10 @@ fn trigger_ends_the_trace_with_the_packets_before_it() {
     let found = packets(&mut reader);
     assert_eq!(found.len() as u64 + reader.overwritten().all(), reader.noted().all());
     assert!(reader.overwritten().all() > 500 && found.len() > 20, "{}", found.len());
-    let (last, bytes) = found.last().expect("some");
+    let (last, bytes) = found.last().expect("packets were recorded");
     // The last recorded packet is the NAK that has failed the queue pair.
     assert_eq!(last.direction, Direction::Receive);
-    let bth = Bth::parse(bytes.first_chunk().expect("a BTH"));
+    let bth = Bth::parse(bytes.first_chunk().expect("a packet starts with a BTH"));
     assert_eq!(bth.opcode.operation(), Some(Operation::Acknowledge));
 }
 
@@ -264,7 +265,7 @@ fn invalid_trace_options_are_refused() {
     assert_eq!(hca.change_trace(qps[0], usual.clone()), Err(TraceError::NotTraced));
     let reader = hca.trace_packets(qps[0], usual.clone()).expect("the options are valid");
     assert_eq!(wrong(hca, usual.clone()), Some(TraceError::Traced));
-    hca.destroy_qp(qps[0]).expect("the object exists");
+    hca.destroy_qp(qps[0]).expect("the queue pair exists");
     assert_eq!(wrong(hca, usual), Some(TraceError::NoSuchQp));
     assert!(reader.has_ended(), "the trace ends with its queue pair");
 }
@@ -291,7 +292,7 @@ fn overwritten_packets_are_counted_exactly() {
     }
     let counters = pair.sides[0].hca.counters();
     let all = counters.sent_packets + counters.received_packets;
-    pair.sides[0].hca.end_trace(qps[0]).expect("it is traced");
+    pair.sides[0].hca.end_trace(qps[0]).expect("the queue pair is traced");
     read += packets(&mut reader).len() as u64;
     assert_eq!((read + reader.overwritten().all(), reader.noted().all()), (all, all));
     assert!(reader.overwritten().all() > 0);
@@ -304,21 +305,21 @@ fn selection_includes_present_and_later_queue_pairs() {
     let qps: Vec<_> = (0..50).map(|_| pair.connect(&Wiring::default())).collect();
     let hca = &mut pair.sides[0].hca;
     let number =
-        |hca: &mut ib_hca::Hca, at: usize| hca.query_qp(qps[at][0]).expect("the object exists").0;
+        |hca: &mut ib_hca::Hca, at: usize| hca.query_qp(qps[at][0]).expect("the QP exists").0;
     let one = Selection { qpns: vec![number(hca, 7)], ..Selection::default() };
     let first = hca.select(one).expect("the options are valid");
     let service = Selection { services: vec![0x106_4711], ..Selection::default() };
     let second = hca.select(service).expect("the options are valid");
-    hca.set_service(qps[9][0], 0x106_4711).expect("the object exists");
-    let (found, reader) = hca.poll_selected().expect("one is chosen");
+    hca.set_service(qps[9][0], 0x106_4711).expect("the queue pair exists");
+    let (found, reader) = hca.poll_selected().expect("a queue pair is selected");
     assert_eq!((found, reader.qpn()), (first, number(hca, 7)));
-    let (found, reader) = hca.poll_selected().expect("one is chosen");
+    let (found, reader) = hca.poll_selected().expect("a queue pair is selected");
     assert_eq!((found, reader.qpn()), (second, number(hca, 9)));
     assert!(hca.poll_selected().is_none());
     // No queue pair is connected to this peer yet.
     let elsewhere = Selection { peers: vec![Peer::Lid(0xbff)], ..Selection::default() };
     let third = hca.select(elsewhere).expect("the options are valid");
-    let route = hca.query_qp(qps[3][0]).expect("the object exists").2.route;
+    let route = hca.query_qp(qps[3][0]).expect("the queue pair exists").2.route;
     let peer = Peer::Gid(route.destination);
     let there = Selection { peers: vec![peer], ..Selection::default() };
     let fourth = hca.select(there).expect("the options are valid");
@@ -327,7 +328,7 @@ fn selection_includes_present_and_later_queue_pairs() {
     assert_eq!(chosen.iter().filter(|(id, _)| *id == third).count(), 1);
     assert_eq!(chosen.len(), 1 + 48);
     let changed = PacketTrace { payload: 0, ..PacketTrace::default() };
-    hca.change_selection(first, &changed).expect("the object exists");
+    hca.change_selection(first, &changed).expect("the selection exists");
     hca.deselect(first);
     assert_eq!(hca.change_selection(first, &changed), Err(TraceError::NotTraced));
     // After a selection is removed, its queue pairs are traced for the oldest other selection that includes them.
@@ -338,7 +339,7 @@ fn selection_includes_present_and_later_queue_pairs() {
     let all = hca.select(Selection::default()).expect("the options are valid");
     assert!(hca.poll_selected().is_none(), "all queue pairs are traced already");
     hca.deselect(third);
-    let (found, reader) = hca.poll_selected().expect("one is free");
+    let (found, reader) = hca.poll_selected().expect("queue pair 1 is selected again");
     assert_eq!((found, reader.qpn()), (fourth, Qpn::GSI));
     hca.deselect(fourth);
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
@@ -347,8 +348,8 @@ fn selection_includes_present_and_later_queue_pairs() {
     // A queue pair created later is traced for the selection that includes all queue pairs.
     let later = pair.connect(&Wiring::default());
     let hca = &mut pair.sides[0].hca;
-    let (found, reader) = hca.poll_selected().expect("the new one");
-    assert_eq!((found, reader.qpn()), (all, hca.query_qp(later[0]).expect("the object exists").0));
+    let (found, reader) = hca.poll_selected().expect("the new queue pair is selected");
+    assert_eq!((found, reader.qpn()), (all, hca.query_qp(later[0]).expect("the QP exists").0));
 }
 
 /// The loss of a packet in the network is recorded in the trace of its sender.
@@ -373,7 +374,7 @@ fn network_loss_is_recorded_with_its_queue_pair() {
     pair.send(0, qps[0], 1, op, near.data(0, 3000));
     pair.run();
     let hca = &mut pair.sides[0].hca;
-    let route = hca.query_qp(qps[0]).expect("the object exists").2.route;
+    let route = hca.query_qp(qps[0]).expect("the queue pair exists").2.route;
     let now = ib_types::Instant::from_nanos(5);
     let lost = sent.borrow()[1].clone();
     hca.note_lost(now, &route, &lost[..40], lost.len(), "s1:4: a cable was pulled");
@@ -383,7 +384,7 @@ fn network_loss_is_recorded_with_its_queue_pair() {
     }
     let posted = found.iter().filter(|(record, ..)| record.posted.is_some()).count();
     assert_eq!(posted, 1, "a message has a single post time");
-    let (record, bytes, remark) = found.last().expect("some");
+    let (record, bytes, remark) = found.last().expect("packets were recorded");
     assert!(record.is_lost && record.direction == Direction::Send);
     assert_eq!((remark.as_str(), &bytes[..]), ("s1:4: a cable was pulled", &lost[..12]));
     assert_eq!(record.length as usize, lost.len());
@@ -405,7 +406,7 @@ fn sent_beside_another(trace: Option<PacketTrace>) -> u32 {
     let seen = Rc::clone(&counts);
     pair.tap = Box::new(move |_, bytes| {
         let [own, other] = &mut *seen.borrow_mut();
-        let bth = bytes.first_chunk().map(Bth::parse).expect("all have one");
+        let bth = bytes.first_chunk().map(Bth::parse).expect("a packet starts with a BTH");
         if *other < 2000 {
             *(if bth.destination == watched { own } else { other }) += 1;
         }

@@ -43,11 +43,11 @@ fn reliable(pair: &mut Pair) {
         pair.send(0, qps[0], 1, SendOp::Read { from: to }, data.clone());
         // A key of side 1, which the message invalidates.
         let side = &mut pair.sides[1];
-        let mr = side.hca.alloc_mr(side.pd).expect("a region");
+        let mr = side.hca.alloc_mr(side.pd).expect("the protection domain exists");
         let memory = far.memory.clone();
         let key = number as u8;
         let with = Registration { mr, key, memory, offset: 0, length: 8, iova: 0, access: ALL };
-        let rkey = pair.sides[1].hca.key(mr).expect("the object exists") & !0xff | u32::from(key);
+        let rkey = pair.sides[1].hca.key(mr).expect("the MR exists") & !0xff | u32::from(key);
         pair.send(1, qps[1], 2, SendOp::Register(Box::new(with)), Data::None);
         pair.send(0, qps[0], 1, SendOp::SendInvalidate { rkey }, data);
         // The first packets find no receive, and an RNR NAK is sent.
@@ -129,7 +129,7 @@ fn every_packet_is_rebuilt_byte_by_byte() {
     for (from, bytes) in packets.borrow().iter() {
         for network in networks(*from) {
             let whole = [&bytes[..], &network.icrc(bytes).to_be_bytes()].concat();
-            let packet = Packet::parse_roce(&whole).expect("a packet");
+            let packet = Packet::parse_roce(&whole).expect("the packet is valid");
             assert_eq!(packet.check_roce_icrc(&network), Ok(()));
             let mut again = vec![0xee; whole.len()];
             let length = Builder::from_packet(&packet).emit_roce(&network, &mut again);

@@ -21,11 +21,11 @@ use crate::lft::Lfts;
 use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 use ib_types::ServiceLevel;
 
-/// Number of adjacent LFT entries of a switch that are compared with the previous ones at a time.
+/// Number of adjacent LFT entries of a switch that are compared with the entries of the last check at a time.
 const RUN: usize = 256;
 
-/// Maximum number of turn counts that the checker keeps. A turn is a step from a link to the next link. If a subnet
-/// needs more counts, the checker checks all LIDs each time.
+/// Maximum number of counts in [`TurnCounts`] that the checker keeps between checks. If a subnet needs more counts,
+/// every check covers all LIDs.
 const MAX_COUNTS: usize = 1 << 25;
 
 /// Checks a sequence of forwarding tables incrementally.
@@ -127,7 +127,7 @@ impl std::fmt::Debug for Checker {
 impl Findings<TurnCounts> {
     /// Replaces the findings `out` of some LIDs by their new findings `into`.
     fn exchange(mut self, out: &Self, into: Self) -> Self {
-        // `into` has the faults of all LIDs, because LIDs with a fault are always checked again.
+        // All LIDs that had a fault were checked again. So `into` has all faults, and the old ones are dropped.
         let lids = self.reach.lids;
         (self.reach, self.failing) = (into.reach, into.failing);
         self.reach.lids = lids;
@@ -150,8 +150,8 @@ fn lids(subnet: &Subnet<'_>) -> usize {
     subnet.end_ports().iter().map(|port| usize::from(port.lids)).sum()
 }
 
-/// Returns the LIDs whose LFT entries, links or distances differ between two passes, and those that had a fault, in
-/// ascending order.
+/// Returns the LIDs to check again, in ascending order. Their LFT entries, links or distances differ between the two
+/// passes, or they are in `failing`, the LIDs that had a fault in the old pass.
 fn changed_lids(
     subnet: &Subnet<'_>,
     old: &Pass<'_, SameNumber>,

@@ -54,7 +54,7 @@ impl CreditLoops {
             let held = cycle.iter().map(|&node| {
                 let (channel, vl) = graph.channel_and_vl(node);
                 let (switch, port) = wiring.port(channel);
-                let vl = VirtualLane::new(vl).expect("one of 16");
+                let vl = VirtualLane::new(vl).expect("the VL is below 16");
                 HeldChannel { switch, port, vl }
             });
             CreditLoop { channels: component.len(), cycle: held.collect() }

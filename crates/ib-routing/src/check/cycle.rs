@@ -26,8 +26,7 @@ pub(super) fn cyclic_components(graph: &Graph) -> Vec<Vec<Node>> {
 }
 
 const NOT_YET: u32 = u32::MAX;
-/// In place of Tarjan's index of a node: the component of the node is already known. This value is greater than any low
-/// link.
+/// Value of `Search::index` for a node whose component is already known. It is greater than any low link.
 const CLOSED: u32 = u32::MAX - 1;
 
 struct Search<'a> {
@@ -35,7 +34,7 @@ struct Search<'a> {
     index: Vec<u32>,
     low: Vec<u32>,
     next_index: u32,
-    /// Nodes whose component is not known yet.
+    /// Tarjan's stack: the visited nodes whose component is not known yet.
     open: Vec<Node>,
     found: Vec<Vec<Node>>,
 }
@@ -83,7 +82,8 @@ impl Search<'_> {
     }
 
     fn close(&mut self, node: Node) {
-        let start = self.open.iter().rposition(|&open| open == node).expect("the node is open");
+        let start =
+            self.open.iter().rposition(|&open| open == node).expect("the node is on the stack");
         for &member in &self.open[start..] {
             self.index[member as usize] = CLOSED;
         }
@@ -106,8 +106,8 @@ const PATIENCE: usize = 4_000_000;
 pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
     let mut best: Vec<Node> = Vec::new();
     let mut seen = 0;
-    // By position of a node in the component: the start of the last search that visited the node, and the node's
-    // predecessor in this search.
+    // For each node of `component`: the start node of the last search that visited it, and its predecessor in that
+    // search. Both are positions in `component`.
     let mut parents = vec![(NOT_YET, 0); component.len()];
     let mut queue: Vec<(Node, usize)> = Vec::new();
     for (start, &node) in component.iter().enumerate() {

@@ -91,8 +91,8 @@ impl Turns {
 pub(super) struct TurnCounts {
     /// Number of counts for each channel: one per output port of the largest switch.
     width: usize,
-    /// Indexed by channel and output port. Packets to a LID make a turn at most once, and there are fewer than 2^16
-    /// LIDs.
+    /// Indexed by channel and output port. Each LID adds at most 1 to a count, and there are fewer than 2^16 LIDs, so
+    /// 16 bits suffice.
     counts: Vec<u16>,
 }
 

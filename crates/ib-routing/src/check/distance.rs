@@ -8,7 +8,8 @@ pub(super) struct Distances {
     arriving: Vec<u64>,
     frontier: Vec<(u16, u64)>,
     touched: Vec<u16>,
-    /// `[destination][column]`.
+    /// The least hops, at index `destination * width + column`; `u16::MAX` if there is no path. A column stands for a
+    /// source switch.
     rows: Vec<u16>,
     width: usize,
 }
@@ -16,7 +17,7 @@ pub(super) struct Distances {
 /// Maximum number of destinations of a search.
 pub(super) const MAX_DESTINATIONS: usize = 64;
 
-/// In place of a switch's column: the hops from this switch are not recorded.
+/// Value in the argument `column_of` of [`Distances::measure`] for switches that are not sources.
 pub(super) const NO_COLUMN: u16 = u16::MAX;
 
 impl Distances {
@@ -32,7 +33,7 @@ impl Distances {
     }
 
     /// Counts the least hops to each of the switches `destinations`. `column_of` gives the column of each source switch
-    /// in the result, or [`NO_COLUMN`] for switches that are not sources.
+    /// in the result, or [`NO_COLUMN`] if the hops from the switch are not needed.
     pub(super) fn measure(&mut self, graph: &Graph, column_of: &[u16], destinations: &[u16]) {
         self.rows.clear();
         self.rows.resize(destinations.len() * self.width, u16::MAX);

@@ -36,7 +36,7 @@ impl HopStats {
     }
 }
 
-/// Numbers of routes, from which [`HopStats`] are computed.
+/// Counts of routes by their hops, from which [`HopStats`] are computed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HopCounts {
     by_hops: Vec<u64>,

@@ -114,7 +114,7 @@ impl LinkLoad {
                 }
             }
         }
-        // For each end port: of its LIDs, the number that the switch at its link forwards to it.
+        // For each end port: the number of its LIDs whose packets its switch forwards to it.
         let back: Vec<i64> = subnet
             .end_ports()
             .iter()

@@ -31,7 +31,7 @@ pub(super) struct Pass<'a, L> {
     hosts: Vec<u32>,
     /// The switches with hosts, in ascending order.
     leaves: Vec<u16>,
-    /// Position of each switch in `leaves`.
+    /// By switch: its position in `leaves`; [`NO_COLUMN`] if it has no hosts.
     column_of: Vec<u16>,
     /// By switch: port 0 and the ports to hosts, in ascending order.
     ins: Vec<Vec<u8>>,
@@ -256,7 +256,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         let wiring = pass.tables.wiring;
         let entries = &self.table[column * wiring.switches()..][..wiring.switches()];
         let said = found.reach.faults();
-        let owner = pass.subnet.lid_owner(to.lid).expect("a LID that a port has");
+        let owner = pass.subnet.lid_owner(to.lid).expect("every destination LID belongs to a port");
         let mut loops = false;
         tree.grow(wiring, entries, owner, |ring| {
             loops = true;
@@ -375,7 +375,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
 }
 
 impl Destination<'_> {
-    /// Returns the port of the switch to which the LID's port is linked; 0 for a LID of the switch itself.
+    /// For a LID of a host, returns the switch port to which the host is linked. For a LID of a switch, returns 0.
     fn number(&self) -> u8 {
         match self.port.attachment {
             Attachment::Port(_, number) => number,

@@ -26,15 +26,15 @@ pub struct Reachability {
     /// * any switch and LID whose packets are forwarded and then lost.
     pub unreachable: u64,
     /// Number of pairs of a host port and a LID of another host whose packets do not arrive. A host is a port of a CA
-    /// or router. An SL-to-VL table can discard only some of the packets that a switch gets from one neighbour, or from
-    /// its own hosts. Then the pairs of all packets from there are counted.
+    /// or router. An SL-to-VL table can discard only some of the packets that a switch receives from a neighbour or
+    /// from its own hosts. The pairs of all packets from this neighbour or these hosts are counted then.
     pub unreachable_host_pairs: u64,
     /// Examples of pairs in `unreachable`, ordered by LID and then by switch.
     pub first: Vec<Unreachable>,
     /// Switches that drop packets of failing pairs or forward them in a loop, in ascending order.
     pub faulty: BTreeSet<SwitchId>,
-    /// Number of pairs without a route that are not counted in `unreachable`. The switch has no LFT entry for the LID,
-    /// and one end of the path is always port 0 of a switch.
+    /// Number of pairs whose switch has no LFT entry for the LID, and which are not counted in `unreachable`. In each
+    /// of these pairs, the LID belongs to port 0 of another switch, or the switch has no hosts.
     ///
     /// Pairs that are counted here are not faults. Up/Down does not route between switches inside spine systems. If
     /// links are missing, Up/Down also does not route between a spine switch and leaves that are not below this switch.
@@ -261,8 +261,8 @@ impl Reachability {
         }
     }
 
-    /// Returns the numbers of unreachable pairs, of tolerated pairs between switches, and of LIDs with a forwarding
-    /// loop. A LID with such a fault increases at least one of them. Unknown pairs do not change them.
+    /// Returns the counts `unreachable`, `unreachable_switch_pairs` and `looping_lids`. Each LID with a fault increases
+    /// at least one of them. Pairs in `unknown` change none of them.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }

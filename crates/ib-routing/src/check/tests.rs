@@ -43,7 +43,11 @@ fn tree_tables(subnet: &Subnet<'_>) -> Lfts {
 }
 
 fn held(switch: u16, port: u8, vl: u8) -> HeldChannel {
-    HeldChannel { switch: SwitchId(switch), port, vl: VirtualLane::new(vl).expect("a VL") }
+    HeldChannel {
+        switch: SwitchId(switch),
+        port,
+        vl: VirtualLane::new(vl).expect("the VL is at most 15"),
+    }
 }
 
 #[test]
@@ -61,7 +65,8 @@ fn unidirectional_cycle_has_a_credit_loop() {
     );
     assert!(!report.is_sound());
 
-    // Each host has one route of each length. The routes with 3 hops could have 1 hop.
+    // From each host, one route has 1 hop, one has 2 hops, and one has 3 hops. In place of the routes with 3 hops, the
+    // shortest paths have 1 hop.
     assert_eq!(report.hops.histogram, [0, 4, 4, 4]);
     assert_eq!((report.hops.longer_than_minimum, report.hops.worst_excess), (4, 2));
     assert_eq!(report.hops.mean(), 2.0);
@@ -104,12 +109,13 @@ fn changing_vls_at_a_dateline_breaks_the_credit_loop() {
 
     let map = |switch: SwitchId, in_port: u8, _: u8, level: ServiceLevel| {
         let behind = level.get() == 1 && (switch.0 == 0 || (switch.0 == 1 && in_port == 2));
-        VirtualLane::new(u8::from(behind)).expect("a VL")
+        VirtualLane::new(u8::from(behind)).expect("the VL is at most 15")
     };
     let options = CheckOptions { vl_map: Some(&map), ..Default::default() };
     assert!(check_with(&subnet, &lfts, &layers, &options).is_sound());
 
-    let discard = |_: SwitchId, _: u8, _: u8, _: ServiceLevel| VirtualLane::new(15).expect("15");
+    let discard =
+        |_: SwitchId, _: u8, _: u8, _: ServiceLevel| VirtualLane::new(15).expect("15 is a VL");
     let options = CheckOptions { vl_map: Some(&discard), ..Default::default() };
     assert_eq!(check_with(&subnet, &lfts, &layers, &options).credit.loops, 0);
 }
@@ -175,7 +181,7 @@ fn every_kind_of_wrong_entry_has_its_cause() {
     let arrives_at = subnet.switch(at).end_port;
     assert_eq!(failures(0).0, Cause::WrongEndPort { at, port: 0, arrives_at });
     let (cause, text) = failures(2);
-    let arrives_at = subnet.lid_owner(host_lid(&subnet, 1)).expect("host 1");
+    let arrives_at = subnet.lid_owner(host_lid(&subnet, 1)).expect("the LID belongs to host 1");
     assert_eq!(cause, Cause::WrongEndPort { at, port: 2, arrives_at });
     let other = host_lid(&subnet, 1);
     assert_eq!(text, format!("{start} sends to port 2, where LID {other} is ('h1')"));
@@ -259,28 +265,32 @@ fn directly_linked_hosts_need_no_tables() {
     let hosts = [1u64, 3].map(|guid| {
         let kind = ib_types::NodeKind::ChannelAdapter;
         let spec = ib_topology::NodeSpec::new(kind, format!("h{guid}"), ib_types::Guid(guid), 1);
-        let host = fabric.add_node(spec).expect("new");
-        fabric.set_port_guid(host, 1, ib_types::Guid(guid + 1)).expect("new");
+        let host = fabric.add_node(spec).expect("the node GUID is unused");
+        fabric.set_port_guid(host, 1, ib_types::Guid(guid + 1)).expect("the port GUID is unused");
         host
     });
     let rate = ib_topology::LinkRate::DEFAULT;
-    fabric.connect((hosts[0], 1), (hosts[1], 1), rate).expect("free");
-    let subnet = Subnet::discover(&fabric, &Default::default()).expect("linked");
+    fabric.connect((hosts[0], 1), (hosts[1], 1), rate).expect("both ports are free");
+    let subnet = Subnet::discover(&fabric, &Default::default()).expect("the hosts are linked");
     let report = check(&subnet, &Lfts::new(&subnet), &ONE_LEVEL);
     assert!(report.is_sound());
     assert_eq!((report.hops.max(), report.load.max, report.load.links), (0, 0, 0));
 }
 
 fn generated(kind: &str, args: &[&str]) -> ib_topology::Fabric {
-    let kind = ib_topology::generate::Kind::parse(kind, args).expect("a kind");
-    ib_topology::generate::generate(&kind, &Default::default()).expect("a fabric")
+    let kind = ib_topology::generate::Kind::parse(kind, args)
+        .expect("the kind and its arguments are valid");
+    ib_topology::generate::generate(&kind, &Default::default())
+        .expect("the fabric can be generated")
 }
 
 #[test]
 fn credit_loops_depend_on_the_scope() {
     let loops = |fabric: &ib_topology::Fabric, engine: &dyn Engine, scope| {
-        let subnet = Subnet::discover(fabric, &Default::default()).expect("a subnet");
-        let routing = engine.route(&subnet, &Default::default()).expect("routes");
+        let subnet =
+            Subnet::discover(fabric, &Default::default()).expect("the fabric has a linked port");
+        let routing =
+            engine.route(&subnet, &Default::default()).expect("the engine supports the subnet");
         let options = CheckOptions { scope, ..Default::default() };
         let report = check_with(&subnet, &routing.lfts, &routing.layers, &options);
         assert_eq!(report.reach.unreachable, 0);
@@ -299,12 +309,17 @@ fn credit_loops_depend_on_the_scope() {
 #[test]
 fn report_does_not_depend_on_the_number_of_threads() {
     let fabric = generated("xgft", &["4,4,4", "1,4,4"]);
-    let subnet = Subnet::discover(&fabric, &Default::default()).expect("a subnet");
-    let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
+    let subnet =
+        Subnet::discover(&fabric, &Default::default()).expect("the fabric has a linked port");
+    let mut lfts =
+        MinHop.route(&subnet, &Default::default()).expect("minhop routes every subnet").lfts;
     let mut rng = ib_types::rng::Rng::new(7);
     net::corrupt(&subnet, &mut lfts, &mut rng, 2);
     let with = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("the threads can be started");
         pool.install(|| check(&subnet, &lfts, &ONE_LEVEL))
     };
     let one = with(1);

@@ -23,7 +23,7 @@ pub(super) struct Tree {
     next: Vec<u16>,
     /// Fates in packed form, see [`DROPS`].
     fates: Vec<u32>,
-    /// All switches whose packets do not enter a loop, each after its next switch.
+    /// All switches whose packets do not enter a loop. Each switch comes after the switch to which it forwards packets.
     order: Vec<u16>,
     path: Vec<u16>,
 }
@@ -103,7 +103,7 @@ impl Tree {
                 UNSEEN => switch = next,
                 ON_PATH => {
                     let first = self.path.iter().position(|&on_path| on_path == next);
-                    found_loop(&self.path[first.expect("a switch on the path")..]);
+                    found_loop(&self.path[first.expect("the next switch is on the path")..]);
                     break LOOPS | u32::from(next);
                 }
                 known => break one_before(known),
@@ -118,7 +118,8 @@ impl Tree {
         }
     }
 
-    /// Returns the switches whose packets do not enter a loop, each before its next switch.
+    /// Returns the switches whose packets do not enter a loop. Each switch comes before the switch to which it forwards
+    /// packets.
     pub(super) fn towards_roots(&self) -> impl Iterator<Item = usize> {
         self.order.iter().rev().map(|&switch| usize::from(switch))
     }

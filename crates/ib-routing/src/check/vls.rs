@@ -35,11 +35,12 @@ pub(super) trait VlRule: Sync {
     /// A set of packets: the service levels and VLs of the packets to one LID that leave a switch.
     type Set: Copy + Default + PartialEq + Send;
 
-    /// True if switches can discard packets under this rule.
+    /// True if [`Self::pass`] can discard packets.
     const DISCARDS: bool;
 
-    /// Adds packets of a service level to `set`, the packets that leave the first switch on their path. They enter this
-    /// switch at the ports `ins`. If packets of an input port are discarded, returns this port.
+    /// Adds packets of a service level to `set`. `at` is the first switch on their path, which they enter at the ports
+    /// `ins`. `set` contains the packets that leave this switch. If packets of an input port are discarded, returns the
+    /// first such port.
     fn start(
         &self,
         set: &mut Self::Set,
@@ -49,9 +50,10 @@ pub(super) trait VlRule: Sync {
         level: ServiceLevel,
     ) -> Option<u8>;
 
-    /// Adds the packets `arrived`, which a channel brings to a switch, to `set`, the packets that leave this switch.
-    /// Calls `turn` with their VLs before and after the switch. If packets of a service level are discarded, returns
-    /// this service level.
+    /// Adds the packets `arrived` to `set`. A switch receives them over a channel; `set` contains the packets that
+    /// leave this switch. `turn_at` is the channel and the output port. Calls `turn` with each pair of VLs that packets
+    /// have before and after the switch. If packets of a service level are discarded, returns the lowest such service
+    /// level.
     fn pass(
         &self,
         set: &mut Self::Set,
@@ -61,7 +63,7 @@ pub(super) trait VlRule: Sync {
     ) -> Option<ServiceLevel>;
 }
 
-/// The rule that packets of SL n use VL n. A set has one bit per service level.
+/// The rule that packets of SL n use VL n. A set of packets has one bit per service level.
 pub(super) struct SameNumber;
 
 impl VlRule for SameNumber {
@@ -99,7 +101,7 @@ impl VlRule for SameNumber {
     }
 }
 
-/// The rule of SL-to-VL tables. A set has one bit per VL for each service level.
+/// The rule of SL-to-VL tables. A set of packets has one bit for each pair of a service level and a VL.
 pub(super) struct Mapped<'a> {
     pub(super) map: &'a dyn VlMap,
     pub(super) wiring: &'a Wiring,
@@ -148,7 +150,7 @@ impl VlRule for Mapped<'_> {
             if before == 0 {
                 continue;
             }
-            let level = ServiceLevel::new(number).expect("one of 16");
+            let level = ServiceLevel::new(number).expect("the number is below 16");
             let Some(after) = self.vl(SwitchId(at), from, out, level) else {
                 discarded = discarded.or(Some(level));
                 continue;

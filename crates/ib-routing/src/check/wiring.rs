@@ -19,10 +19,10 @@ pub(crate) enum Hop {
 /// first, then the ports of switch 1, and so on.
 pub(crate) type Channel = u32;
 
-/// In place of a channel: the LFT entry is not a port of its switch.
+/// Value that stands for the channel of an LFT entry if its switch has no port of this number.
 pub(crate) const NO_CHANNEL: Channel = Channel::MAX;
 
-/// In place of the next switch: the port does not lead to a switch.
+/// Value that stands for the next switch if a port does not lead to a switch.
 pub(crate) const NO_SWITCH: u16 = u16::MAX;
 
 /// The far ends of all output ports of a subnet.

@@ -30,7 +30,7 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::R
     Ok(())
 }
 
-/// Reads `ibfabric-levels.dump` for a subnet. The pair of a switch and itself has SL 0 if it is missing.
+/// Reads `ibfabric-levels.dump` for a subnet. The file may omit the pair of a switch and itself, which then has SL 0.
 ///
 /// # Errors
 /// Fails on the first malformed line, and if a pair of two switches of the subnet is missing.

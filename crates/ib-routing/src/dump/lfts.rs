@@ -47,14 +47,14 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Resul
     Ok(())
 }
 
-/// Selects the entries that apply to the port with the GUID in the entry, whatever LID the entry has. This LID is
-/// replaced by the LID that the port has in this subnet, with the same LMC bits.
+/// Selects the entries that apply to the port with the port GUID in the entry. If this port has another LID in the
+/// subnet, that LID replaces the LID in the entry. The LMC bits stay the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// All entries apply to the port with the GUID in the entry. Used to load tables, as OpenSM does.
     AllGuids,
-    /// An entry applies to the port with its GUID only if the fabric file records no LID for this port. Used to check
-    /// tables: if the fabric file records the LID of a port, the tables have to serve this LID.
+    /// An entry applies to the port with the GUID in the entry only if the fabric file records no LID for this port.
+    /// Used to check tables, which must have routes to the LIDs that the fabric file records.
     UnrecordedLids,
 }
 
@@ -131,8 +131,9 @@ struct Block {
     switch: Option<SwitchId>,
     /// True if an earlier block belongs to the same switch.
     is_repeated: bool,
-    /// Number of entries read so far, and the LID of the last entry.
+    /// Number of entries read so far.
     entries: u64,
+    /// LID of the last entry.
     last: u16,
 }
 
@@ -141,7 +142,8 @@ struct Reader<'a> {
     lfts: Lfts,
     unknown: UnknownEntries,
     seen: Vec<bool>,
-    /// By LID in the file: the port GUID last read with this LID, and the LID in the subnet.
+    /// By LID in the file: the port GUID last read with this LID, and the LID in the subnet to which entries of both
+    /// apply.
     known: Vec<(Guid, u16)>,
     follow: Follow,
     block: Option<Block>,
@@ -305,7 +307,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the LID in the subnet to which an entry belongs.
+    /// Returns the LID in the subnet to which an entry with this LID and port GUID applies.
     fn map(&mut self, line: u32, lid: u16, guid: Guid) -> u16 {
         let known = self.known[usize::from(lid)];
         if guid.is_zero() {

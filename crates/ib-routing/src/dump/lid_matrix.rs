@@ -10,8 +10,8 @@ use super::Loaded;
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{EndPort, Subnet, SwitchId};
 
-/// Writes `opensm-lid-matrix.dump`. The file contains only LIDs of switches, because a channel adapter has the hops of
-/// its switch.
+/// Writes `opensm-lid-matrix.dump`. The file contains only LIDs of switches, because the hops to a channel adapter are
+/// counted only up to its switch.
 ///
 /// # Errors
 /// Fails if writing to the output fails.
@@ -40,9 +40,9 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, hops: &HopMatrix) -> io::
 
 /// Reads `opensm-lid-matrix.dump` for a subnet.
 ///
-/// A row belongs to the switch with the port GUID in the row or, if it has no port GUID, to the switch with the LID.
-/// Rows for other LIDs and for switches outside the subnet are skipped. Pairs of switches without a row are
-/// unreachable. Notes report skipped lines, and switches without rows.
+/// A row belongs to the switch with the port GUID in the row. A row without a port GUID belongs to the switch with the
+/// LID in the row. Rows for other LIDs and for switches outside the subnet are skipped. Pairs of switches without a row
+/// are unreachable. Notes report skipped lines, and switches without rows.
 ///
 /// # Errors
 /// Fails on the first malformed line, on a row with more or fewer ports than the switch, and if no row belongs to this

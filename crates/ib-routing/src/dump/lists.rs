@@ -9,8 +9,8 @@ use ib_types::{Guid, Lid};
 
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// Writes `guid2lid`: a line with port GUID, first and last LID for every end port, in the order of the GUIDs. An empty
-/// line follows each of them.
+/// Writes `guid2lid`: for every end port, a line with port GUID, first LID and last LID, and an empty line. The port
+/// GUIDs are in ascending order.
 ///
 /// Also writes the LIDs that the previous file reserves for ports that the subnet does not have.
 ///

@@ -44,7 +44,7 @@ impl VlMap for Sl2Vl {
         let at = usize::from(from) * self.ports[switch.index()] + usize::from(out);
         let table = self.switches[switch.index()].get(at).copied().unwrap_or_default();
         let vl = self.tables[usize::from(table)][usize::from(level.get())];
-        VirtualLane::new(vl).expect("the reader admits 0 to 15")
+        VirtualLane::new(vl).expect("the reader accepts only VLs 0 to 15")
     }
 }
 
@@ -110,7 +110,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Returns an error message if a switch, or a pair of ports whose output port has a link, is missing.
+    /// Returns an error message if the file lacks a switch, or a pair of ports whose output port has a link.
     fn gap(&self) -> Option<String> {
         for id in self.subnet.switch_ids() {
             let tables = &self.map.switches[id.index()];

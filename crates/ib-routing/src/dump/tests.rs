@@ -12,19 +12,23 @@ use crate::lids::LidOptions;
 use crate::subnet::SubnetOptions;
 
 fn fabric() -> Fabric {
-    let kind = Kind::parse("xgft", &["3,4", "1,3"]).expect("a kind");
-    generate(&kind, &Options::default()).expect("a fabric")
+    let kind = Kind::parse("xgft", &["3,4", "1,3"]).expect("the kind and its arguments are valid");
+    generate(&kind, &Options::default()).expect("the fabric can be generated")
 }
 
 fn subnet(fabric: &Fabric, lmc: u8) -> Subnet<'_> {
-    let lids = LidOptions { lmc: ib_types::Lmc::new(lmc).expect("small"), ..Default::default() };
-    Subnet::discover(fabric, &SubnetOptions { sm_port: None, lids }).expect("linked")
+    let lids = LidOptions {
+        lmc: ib_types::Lmc::new(lmc).expect("the LMC is at most 7"),
+        ..Default::default()
+    };
+    Subnet::discover(fabric, &SubnetOptions { sm_port: None, lids })
+        .expect("the fabric has a linked port")
 }
 
 fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
     let mut bytes = Vec::new();
-    write(&mut bytes).expect("memory");
-    String::from_utf8(bytes).expect("text")
+    write(&mut bytes).expect("memory accepts all writes");
+    String::from_utf8(bytes).expect("the dump is UTF-8 text")
 }
 
 #[test]
@@ -32,15 +36,17 @@ fn written_dumps_are_read_back() {
     let fabric = fabric();
     for lmc in [0, 2] {
         let subnet = subnet(&fabric, lmc);
-        let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("a tree");
+        let routing =
+            UpDown.route(&subnet, &RoutingOptions::default()).expect("updn routes the tree");
         let dump = text(|out| lfts::write(out, &subnet, &routing.lfts));
-        let read =
-            lfts::read("x", dump.as_bytes(), &subnet, Follow::AllGuids).expect("written above");
+        let read = lfts::read("x", dump.as_bytes(), &subnet, Follow::AllGuids)
+            .expect("the written dump is valid");
         let value = lfts::ReadLfts { lfts: routing.lfts, unknown: UnknownEntries::default() };
         assert_eq!(read, Loaded { value, notes: Vec::new() });
 
         let dump = text(|out| lid_matrix::write(out, &subnet, &routing.hops));
-        let read = lid_matrix::read("x", dump.as_bytes(), &subnet).expect("written above");
+        let read =
+            lid_matrix::read("x", dump.as_bytes(), &subnet).expect("the written dump is valid");
         assert!(read.notes.is_empty());
         assert_eq!(text(|out| lid_matrix::write(out, &subnet, &read.value)), dump);
 
@@ -49,12 +55,12 @@ fn written_dumps_are_read_back() {
         let layers = Layers::per_pair(switches, levels);
         let dump = text(|out| levels::write(out, &subnet, &layers));
         assert_eq!(
-            levels::read("x", dump.as_bytes(), &subnet).expect("written above").value,
+            levels::read("x", dump.as_bytes(), &subnet).expect("the written dump is valid").value,
             layers
         );
 
         let dump = text(|out| lists::write_guid2lid(out, &subnet));
-        let ranges = lists::read_guid2lid("x", dump.as_bytes()).expect("written above");
+        let ranges = lists::read_guid2lid("x", dump.as_bytes()).expect("the written dump is valid");
         assert_eq!(ranges.len(), subnet.end_ports().len());
     }
 }
@@ -63,10 +69,13 @@ fn written_dumps_are_read_back() {
 fn entries_follow_a_port_to_its_new_lid() {
     let fabric = fabric();
     let (old, new) = (subnet(&fabric, 0), subnet(&fabric, 3));
-    let routing = MinHop.route(&old, &RoutingOptions::default()).expect("minhop routes all");
+    let routing =
+        MinHop.route(&old, &RoutingOptions::default()).expect("minhop routes every subnet");
     let dump = text(|out| lfts::write(out, &old, &routing.lfts));
-    let read =
-        lfts::read("x", dump.as_bytes(), &new, Follow::AllGuids).expect("written above").value.lfts;
+    let read = lfts::read("x", dump.as_bytes(), &new, Follow::AllGuids)
+        .expect("the written dump is valid")
+        .value
+        .lfts;
     for (before, after) in old.end_ports().iter().zip(new.end_ports()) {
         for switch in old.switch_ids() {
             let lid = after.base_lid.get() + before.base_lid.get() % after.lids;
@@ -89,8 +98,8 @@ fn ibroute_output_is_read() {
          Port     Info \n0x0001 002 : (Channel Adapter portguid 0x0002c90000100001: 'host-00')\n\
          0x0002 000 : (Switch portguid {guid}: 'leaf-0')\n2 valid lids dumped \n"
     );
-    let loaded =
-        lfts::read("x", text.as_bytes(), &subnet, Follow::AllGuids).expect("ibroute's form");
+    let loaded = lfts::read("x", text.as_bytes(), &subnet, Follow::AllGuids)
+        .expect("the text has the format of ibroute");
     assert_eq!(loaded.value.lfts.port(crate::SwitchId(0), 1), 2);
     let missing = subnet.switches().len() - 1;
     assert_eq!(
@@ -147,19 +156,20 @@ fn ibroute_text(subnet: &Subnet<'_>, lfts: &Lfts) -> [String; 2] {
 fn gaps_of_a_dump_are_reported_as_unknown() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
-    let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
+    let routing =
+        MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes every subnet");
     let [first, second] = ibroute_text(&subnet, &routing.lfts);
     let lines = |text: &str, count: usize| -> String {
         text.lines().take(count).map(|line| format!("{line}\n")).collect()
     };
     let all = first.lines().count();
     let lid = |line: usize| {
-        let line = first.lines().nth(line).expect("a line");
-        u16::from_str_radix(&line[2..6], 16).expect("a LID")
+        let line = first.lines().nth(line).expect("the table has this line");
+        u16::from_str_radix(&line[2..6], 16).expect("the line starts with a LID")
     };
     let last = routing.lfts.max_lid();
     let failed = "ibroute: iberror: failed: dump tables: linear forwarding table get failed\n";
-    let again = first.lines().nth(4).expect("a line").replace(" 0", " 1");
+    let again = first.lines().nth(4).expect("the table has this line").replace(" 0", " 1");
     let (four, three) = (lid(4), lid(3));
     let cases = [
         ("a table is truncated", lines(&first, 6) + failed, 7, (lid(5) + 1..=last).collect()),
@@ -167,7 +177,10 @@ fn gaps_of_a_dump_are_reported_as_unknown() {
         ("the last line is missing", lines(&first, all - 1), 1, Vec::new()),
         (
             "an entry is missing",
-            first.replace(&format!("{}\n", first.lines().nth(3).expect("a line")), ""),
+            first.replace(
+                &format!("{}\n", first.lines().nth(3).expect("the table has this line")),
+                "",
+            ),
             all as u32 - 1,
             vec![0, three],
         ),
@@ -210,10 +223,11 @@ fn gaps_of_a_dump_are_reported_as_unknown() {
 fn pairs_with_an_unknown_entry_are_unknown() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
-    let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
+    let routing =
+        MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes every subnet");
     let text = text(|out| lfts::write(out, &subnet, &routing.lfts));
     // The block of the last switch is cut off from the file.
-    let cut = text.rfind("Unicast lids").expect("blocks");
+    let cut = text.rfind("Unicast lids").expect("the dump has a block per switch");
     let read = lfts::read("x", &text.as_bytes()[..cut], &subnet, Follow::UnrecordedLids);
     let lfts::ReadLfts { lfts, unknown } = read.expect("the other blocks are complete").value;
     assert_eq!(unknown.switches().count(), 1);
@@ -229,7 +243,8 @@ fn pairs_with_an_unknown_entry_are_unknown() {
 fn malformed_line_of_a_cache_is_dropped() {
     let text =
         "0x1 0x0004 0x0004\n\njunk\n\n0x2 x 0x5\n0x3 0x0007 0x0006\n0x1 0x0009 0x0009\n0x4 8 8\n";
-    let (ranges, errors) = lists::read_cached_guid2lid("g", text.as_bytes()).expect("UTF-8 text");
+    let (ranges, errors) =
+        lists::read_cached_guid2lid("g", text.as_bytes()).expect("the text is UTF-8");
     let expected = [(1, (4, 4)), (4, (8, 8))];
     assert_eq!(ranges, expected.map(|(guid, range)| (ib_types::Guid(guid), range)).into());
     let lines: Vec<usize> = errors.iter().map(|error| error.line).collect();
@@ -286,20 +301,23 @@ fn malformed_lists_are_refused_with_line_and_column() {
 fn all_dumps_of_the_engine_are_written() {
     let fabric = fabric();
     let subnet = subnet(&fabric, 0);
-    let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("a tree");
-    let directory = tempfile::tempdir().expect("a directory");
-    let names = write_all(directory.path(), &subnet, &routing, &|_| {}).expect("written");
+    let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("updn routes the tree");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
+    let names =
+        write_all(directory.path(), &subnet, &routing, &|_| {}).expect("the directory is writable");
     assert!(names.contains(&"opensm-updn-roots.dump"));
     let mut found: Vec<String> = std::fs::read_dir(directory.path())
-        .expect("a directory")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .expect("the directory is readable")
+        .map(|entry| {
+            entry.expect("the entry is readable").file_name().to_string_lossy().into_owned()
+        })
         .collect();
     found.sort();
     let mut expected = names;
     expected.sort_unstable();
     assert_eq!(found, expected, "no temporary file is left");
     let roots = std::fs::read_to_string(directory.path().join("opensm-updn-roots.dump"));
-    assert_eq!(roots.expect("text").lines().next(), Some("0x2c90000200004"));
+    assert_eq!(roots.expect("the file was written").lines().next(), Some("0x2c90000200004"));
 }
 
 #[test]

@@ -6,10 +6,10 @@
 //! | `ranking` | the rank of every switch (its distance from the roots), and the rank of the leaves |
 //! | `groups` | the links of a switch, grouped by direction and neighbour |
 //! | `indexing` | the indices by which switches of a rank are ordered, and the order of the leaves |
-//! | `validation` | the conditions that a pure tree fulfils |
+//! | `validation` | the check that all switches of a rank have the same links up and down |
 //! | `targets` | the order in which LIDs are routed |
-//! | `routing` | the walks that determine the routes to a LID |
-//! | `matrix` | the hop matrix after the walks |
+//! | `routing` | the walks through the tree that determine the routes to a LID |
+//! | `matrix` | the hop matrix, with the hops of the assigned routes |
 
 use std::fmt;
 

@@ -1,17 +1,17 @@
 //! Layered shortest paths, whose service levels avoid deadlock on any topology.
 //!
-//! Every pair of switches gets shortest paths in both directions, and one layer for both. The channel dependency graph
-//! of each layer has no cycle (Skeie, Lysne and Theiss, "Layered Shortest Path (LASH) Routing in Irregular System Area
-//! Networks", 2002). Each layer has its own service level, which uses the VL of the same number.
+//! Every pair of switches gets shortest paths in both directions. Both paths belong to the same layer. The channel
+//! dependency graph of each layer has no cycle (Skeie, Lysne and Theiss, "Layered Shortest Path (LASH) Routing in
+//! Irregular System Area Networks", 2002). Each layer has its own service level, which uses the VL of the same number.
 //!
 //! The number of layers depends mainly on the choice among shortest paths, so paths and layers are chosen together.
-//! Each layer first gets the pairs whose shortest paths follow an orientation of the links, because these paths close
-//! no cycle. Then the layer gets pairs for which a search finds paths that close no cycle. Finally, pairs are moved
-//! from full layers to less full ones.
+//! Each layer first gets the pairs whose shortest paths follow an orientation, i.e. a fixed order of the channels,
+//! because these paths close no cycle. Then the layer gets pairs for which a search finds paths that close no cycle.
+//! Finally, pairs are moved from full layers to less full ones.
 //!
 //! OpenSM takes the paths of breadth-first searches and puts each pair into the first layer in which its paths close no
-//! cycle. This engine tries that method last, with one layer fewer than its best result so far. So it never uses more
-//! layers than OpenSM.
+//! cycle. This engine tries that method last, and lets it use at most one layer fewer than the best result so far. So
+//! the engine never uses more layers than OpenSM.
 //!
 //! | file | holds |
 //! |---|---|
@@ -123,7 +123,8 @@ impl VlRange {
     }
 }
 
-/// Fills the layers by several recipes. Returns the routes and layers of the recipe that needs the fewest layers.
+/// Fills the layers by several recipes, and then by the method of OpenSM. Returns the routes and layers of the method
+/// that needs the fewest layers.
 fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> {
     let dimensions = Dimensions::find(network);
     let mut best: Option<Layout> = None;

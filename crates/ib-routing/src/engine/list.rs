@@ -14,7 +14,7 @@ use crate::subnet::Subnet;
 pub struct EngineList {
     engines: Vec<EngineKind>,
     fallback: bool,
-    /// True if the user specified no engine.
+    /// True if the user specified `auto` or no engine.
     is_default: bool,
 }
 
@@ -99,13 +99,13 @@ pub fn reason((engine, error): &Refusal) -> String {
 }
 
 impl EngineList {
-    /// Returns the engines that the user specified, in order, without minhop as the last resort.
+    /// Returns the engines of the list in order, without the minhop that [`Self::candidates`] appends.
     #[must_use]
     pub fn engines(&self) -> &[EngineKind] {
         &self.engines
     }
 
-    /// Returns true if the user specified no engine.
+    /// Returns true if the user specified `auto` or no engine.
     #[must_use]
     pub const fn is_default(&self) -> bool {
         self.is_default

@@ -171,9 +171,9 @@ impl Fan {
 impl Links {
     /// Determines the direction and the class of every link.
     ///
-    /// Usually, the hops that a search finds over a link depend only on the link's first switch and its direction. Then
-    /// `share` is true, and the links of a switch form two classes: class 2·switch leads down, and the next class leads
-    /// up. Otherwise, every link has its own class.
+    /// If `share` is true, the hops that a search finds over a link must depend only on the switch where the link
+    /// starts and on its direction. The links from switch s then form two classes: 2·s for links that lead down, and
+    /// 2·s + 1 for links that lead up. If `share` is false, every link has its own class.
     fn new(subnet: &Subnet<'_>, ranks: &[u32], ids: &[u64], share: bool) -> Self {
         let mut all = Fan { first: vec![0], links: Vec::new() };
         for id in subnet.switch_ids() {
@@ -234,9 +234,9 @@ fn matrix(
 
 /// A breadth-first search from a destination switch.
 ///
-/// The search records for each switch whether the link by which it was last queued leads up. A switch can be queued
-/// several times, whenever a link to it gets fewer hops. As in OpenSM, this determines the hops on fabrics that have
-/// links between switches of equal rank.
+/// A switch is queued again whenever a link to it gets fewer hops. For each switch, the search records whether the link
+/// by which the switch was last queued leads up. If not, the search leaves the switch only over links that lead down.
+/// As in OpenSM, this rule determines the hops on fabrics that have links between switches of equal rank.
 struct Search {
     queue: Vec<u16>,
     up: Vec<bool>,
@@ -244,7 +244,8 @@ struct Search {
 }
 
 impl Search {
-    /// Runs the search. `least` gets the hops of every switch, and `emitted` the hops of each class of links.
+    /// Runs the search from the destination switch `root`. `least` gets the hops of every switch, and `emitted` the
+    /// hops of each class of links.
     fn run(&mut self, links: &Links, root: u16, least: &mut [u8], emitted: &mut [u8]) {
         least[usize::from(root)] = 0;
         self.queue.clear();

@@ -57,7 +57,8 @@ impl Remotes {
     }
 }
 
-/// Returns the node at the far end of a switch port, the system image GUID of this node, and its port.
+/// Returns the node at the far end of a switch port, this node's system image GUID, and the number of the port at that
+/// end.
 fn neighbour(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> Option<(NodeId, Guid, u8)> {
     let (node, there) = match subnet.peers(switch)[usize::from(port)] {
         Peer::None => return None,
@@ -87,7 +88,7 @@ struct Path {
     /// How the other LIDs of the end port use the neighbour at this port.
     known: NeighbourUse,
     /// True if some LID of the end port uses the neighbour's system. If `known` does not determine this flag, it keeps
-    /// the value of the previous candidate, as in OpenSM. Port shifting uses such values, too.
+    /// the value of the previous candidate, as in OpenSM. Port shifting also uses a value that was kept.
     system_flag: bool,
     /// True if some LID of the end port uses the neighbour. If `known` does not determine this flag, it keeps the value
     /// of the previous candidate.
@@ -106,14 +107,14 @@ enum NeighbourUse {
     Forwards(u32),
 }
 
-/// The best port so far among all candidates, among those to an unused system, and among those to an unused node. No
-/// LID of the end port uses an unused system or node.
+/// The best ports so far, each with its number of LIDs: among all candidates, among those to a system that no LID of
+/// the end port uses yet, and among those to such a node.
 struct Best {
     any: Option<(u8, u32)>,
     other_system: Option<(u8, u32)>,
     other_node: Option<(u8, u32)>,
-    /// Minimum, among the ports chosen so far, of the number of LIDs of the end port that are routed through the
-    /// port's neighbour. `None` if no port was chosen yet.
+    /// Least number of LIDs of the end port that the neighbour at a chosen port forwards. `None` if this number is not
+    /// known for any port yet.
     forwarded: Option<u32>,
 }
 
@@ -152,9 +153,10 @@ impl Chooser<'_> {
     fn paths(&self, candidates: &[u8], start: usize) -> Vec<Path> {
         let position = |port: u8| match &self.plan.scan[self.switch.index()] {
             None => usize::from(port),
-            Some(order) => {
-                order.iter().position(|&other| other == port).expect("all ports are listed")
-            }
+            Some(order) => order
+                .iter()
+                .position(|&other| other == port)
+                .expect("the scan order lists all ports"),
         };
         let split = candidates.iter().take_while(|&&port| position(port) < start).count();
         let (before, from_start) = candidates.split_at(split);
@@ -244,8 +246,8 @@ impl Best {
         self.settle(path, (for_lmc && flagged).then_some(forwards));
     }
 
-    /// Chooses the path's port if its count is lower than that of the best port so far. If the counts are equal,
-    /// chooses it if its neighbour forwards fewer LIDs.
+    /// Makes the path's port the best one of `any` if its count is lower than that of the best port so far. If the
+    /// counts are equal, the port becomes the best one if its neighbour `forwards` fewer LIDs than `forwarded`.
     fn settle(&mut self, path: &Path, forwards: Option<u32>) {
         let fewer = forwards.filter(|&f| self.forwarded.is_none_or(|least| f < least));
         let tied = self.any.is_some_and(|(_, count)| path.count == count);

@@ -9,26 +9,31 @@ use crate::subnet::{Peer, Subnet, SubnetError, SubnetOptions, SwitchId};
 fn star(hosts: u8) -> Fabric {
     let mut fabric = Fabric::new();
     let switch = NodeSpec::new(NodeKind::Switch, "switch", Guid(0x200), hosts);
-    let switch = fabric.add_node(switch).expect("new");
+    let switch = fabric.add_node(switch).expect("the GUID is new");
     for index in 0..hosts {
         let guid = Guid(0x100 + 2 * u64::from(index));
         let host = NodeSpec::new(NodeKind::ChannelAdapter, format!("host{index}"), guid, 1);
-        let host = fabric.add_node(host).expect("new");
-        fabric.set_port_guid(host, 1, Guid(guid.0 + 1)).expect("new");
-        fabric.connect((host, 1), (switch, index + 1), LinkRate::DEFAULT).expect("free");
+        let host = fabric.add_node(host).expect("the GUID is new");
+        fabric.set_port_guid(host, 1, Guid(guid.0 + 1)).expect("the GUID is new");
+        fabric
+            .connect((host, 1), (switch, index + 1), LinkRate::DEFAULT)
+            .expect("the ports are free");
     }
     fabric
 }
 
 fn found_with(fabric: &mut Fabric, node: &str, port: u8, lid: u32, lmc: u8) {
-    let node = fabric.find_name(node).expect("a node");
-    let lid = Lid::unicast(lid).expect("unicast");
-    fabric.set_lid(node, port, Some(lid), Lmc::new(lmc).expect("small")).expect("a port");
+    let node = fabric.find_name(node).expect("the fabric has the node");
+    let lid = Lid::unicast(lid).expect("the LID is unicast");
+    fabric
+        .set_lid(node, port, Some(lid), Lmc::new(lmc).expect("an LMC is at most 7"))
+        .expect("the node has the port");
 }
 
-/// Returns the LID range of each port by its GUID, and the notes.
+/// Returns the LID range of each port, by port GUID, and the notes.
 fn assigned(fabric: &Fabric, lids: LidOptions) -> (BTreeMap<u64, (u16, u16)>, Vec<String>) {
-    let subnet = Subnet::discover(fabric, &SubnetOptions { sm_port: None, lids }).expect("linked");
+    let subnet = Subnet::discover(fabric, &SubnetOptions { sm_port: None, lids })
+        .expect("the LIDs suffice for all ports");
     let ranges = subnet
         .end_ports()
         .iter()
@@ -37,7 +42,7 @@ fn assigned(fabric: &Fabric, lids: LidOptions) -> (BTreeMap<u64, (u16, u16)>, Ve
 }
 
 fn lmc(value: u8) -> LidOptions {
-    LidOptions { lmc: Lmc::new(value).expect("small"), ..Default::default() }
+    LidOptions { lmc: Lmc::new(value).expect("an LMC is at most 7"), ..Default::default() }
 }
 
 #[test]
@@ -107,16 +112,20 @@ fn running_out_of_lids_names_the_port() {
     for index in 0..100u64 {
         let spec =
             NodeSpec::new(NodeKind::Switch, format!("s{index}"), Guid(0x10_0000 + index), 254);
-        let switch = fabric.add_node(spec).expect("new");
+        let switch = fabric.add_node(spec).expect("the GUID is new");
         for port in 1..=250u8 {
             let guid = Guid(0x20_0000 + (index * 256 + u64::from(port)) * 2);
             let host = NodeSpec::new(NodeKind::ChannelAdapter, format!("h{}", guid.0), guid, 1);
-            let host = fabric.add_node(host).expect("new");
-            fabric.set_port_guid(host, 1, Guid(guid.0 + 1)).expect("new");
-            fabric.connect((host, 1), (switch, port), LinkRate::DEFAULT).expect("free");
+            let host = fabric.add_node(host).expect("the GUID is new");
+            fabric.set_port_guid(host, 1, Guid(guid.0 + 1)).expect("the GUID is new");
+            fabric
+                .connect((host, 1), (switch, port), LinkRate::DEFAULT)
+                .expect("the ports are free");
         }
         if let Some(previous) = previous.replace(switch) {
-            fabric.connect((previous, 254), (switch, 253), LinkRate::DEFAULT).expect("free");
+            fabric
+                .connect((previous, 254), (switch, 253), LinkRate::DEFAULT)
+                .expect("the ports are free");
         }
     }
     let options = SubnetOptions { sm_port: None, lids: lmc(1) };
@@ -143,8 +152,8 @@ fn lids_stay_within_the_limit() {
     let error = Subnet::discover(&fabric, &options).expect_err("no shortage is allowed");
     assert!(matches!(error, SubnetError::Lids(LidError::Exhausted { limit: 5, .. })), "{error}");
     let lids = LidOptions { allow_shortage: true, ..limited };
-    let subnet =
-        Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids }).expect("a subnet");
+    let subnet = Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids })
+        .expect("a shortage of LIDs is allowed");
     assert_eq!((subnet.end_ports().len(), subnet.max_lid()), (5, 5));
     let without: Vec<Guid> =
         subnet.without_lid().iter().map(|&port| fabric.port(port).guid).collect();
@@ -155,14 +164,14 @@ fn lids_stay_within_the_limit() {
 
 #[test]
 fn switches_get_lids_before_hosts_when_lids_run_out() {
-    // Four hosts hold all LIDs, and the switch has none.
+    // The hosts have the LIDs 1 to 4, and the switch has none. The highest LID is then limited to 3.
     let mut fabric = star(4);
     for (host, lid) in ["host0", "host1", "host2", "host3"].into_iter().zip(1..) {
         found_with(&mut fabric, host, 1, lid, 0);
     }
     let lids = LidOptions { max_lid: Some(3), allow_shortage: true, ..lmc(0) };
-    let subnet =
-        Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids }).expect("a subnet");
+    let subnet = Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids })
+        .expect("a shortage of LIDs is allowed");
     assert!(subnet.find_end_port(Guid(0x200)).is_some(), "the switch has a LID");
     assert!(subnet.find_end_port(Guid(0x101)).is_some(), "the subnet manager has a LID");
     assert_eq!((subnet.end_ports().len(), subnet.without_lid().len()), (3, 2));

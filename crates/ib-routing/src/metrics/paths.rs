@@ -5,8 +5,9 @@ use rayon::prelude::*;
 use super::routes::Routes;
 use crate::subnet::{EndPortId, SwitchId};
 
-/// Number of shifts that are counted at a time. The paths from a switch to consecutive positions are adjacent in
-/// memory, so a larger number makes more paths share a cache line. But each shift needs its own counters.
+/// Number of shifts whose flows are counted at a time. The paths from a switch to consecutive positions are adjacent in
+/// memory, so with more shifts, more paths share a cache line. But each shift needs its own counters, which take
+/// memory.
 pub(super) const TILE: usize = 8;
 
 /// The integer type for the index of a link between switches. It has as few bytes as possible.

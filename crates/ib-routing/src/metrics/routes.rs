@@ -11,7 +11,7 @@ pub(super) struct Routes<'a> {
     pub(super) subnet: &'a Subnet<'a>,
     lfts: &'a Lfts,
     wiring: Wiring,
-    /// The channels between switches, in order.
+    /// The channels between switches, in ascending order.
     links: Vec<Channel>,
     /// The index in `links` of each channel.
     index_of: Vec<u32>,
@@ -32,7 +32,7 @@ impl<'a> Routes<'a> {
         self.wiring.channels()
     }
 
-    /// Returns the channels between switches, in order.
+    /// Returns the channels between switches, in ascending order.
     pub(super) fn switch_channels(&self) -> &[Channel] {
         &self.links
     }

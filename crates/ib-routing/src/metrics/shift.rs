@@ -66,11 +66,13 @@ impl<'a> Shifts<'a> {
         let mut switches: Vec<SwitchId> = entries.iter().map(|&(_, switch)| switch).collect();
         switches.sort_unstable();
         switches.dedup();
-        let row = |switch| switches.binary_search(&switch).expect("all entries are in it");
+        let row = |switch| {
+            switches.binary_search(&switch).expect("`switches` contains the switch of every entry")
+        };
         let mut senders: Vec<_> =
             entries.iter().map(|&(place, switch)| (place, row(switch))).collect();
-        // Nodes on the same switch become adjacent in `senders`, because their paths are in the same row of the path
-        // table.
+        // Nodes on the same switch become adjacent in `senders`, so that rows of the path table are read one after the
+        // other.
         senders.sort_by_key(|&(_, row)| row);
         Self { routes, order, switches, senders }
     }

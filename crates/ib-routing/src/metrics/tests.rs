@@ -79,7 +79,7 @@ fn one_cable_per_host_avoids_shift_contention() {
     let options = MetricsOptions { ca_order: &order, ..Default::default() };
     let measured = metrics(&subnet, &lfts, &options);
     assert_eq!(measured.shift_contention, ShiftContention { max: 1, mean: 1.0 });
-    assert_eq!(measured.effective_bisection, 1.0, "each cable has one flow of a permutation");
+    assert_eq!(measured.effective_bisection, 1.0, "each cable has at most one flow per direction");
 }
 
 #[test]
@@ -104,17 +104,23 @@ fn lost_flows_have_no_bandwidth() {
     let subnet = net.subnet();
     let measured = measure(&subnet, &Lfts::new(&subnet));
     assert_eq!(measured.effective_bisection, 0.0);
-    assert_eq!(measured.shift_contention.max, 1, "a lost flow still uses its host's link");
+    assert_eq!(measured.shift_contention.max, 1, "a lost flow still counts on its host's link");
 }
 
 #[test]
 fn result_does_not_depend_on_threads_and_path_memory() {
-    let kind = ib_topology::generate::Kind::parse("torus", &["3x4", "hosts=2"]).expect("a kind");
-    let fabric = ib_topology::generate::generate(&kind, &Default::default()).expect("a fabric");
-    let subnet = Subnet::discover(&fabric, &Default::default()).expect("a subnet");
-    let lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
+    let kind = ib_topology::generate::Kind::parse("torus", &["3x4", "hosts=2"])
+        .expect("the kind and its arguments are valid");
+    let fabric = ib_topology::generate::generate(&kind, &Default::default())
+        .expect("the parameters of the fabric are valid");
+    let subnet =
+        Subnet::discover(&fabric, &Default::default()).expect("the fabric has a linked host");
+    let lfts = MinHop.route(&subnet, &Default::default()).expect("minhop routes every subnet").lfts;
     let with = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("the thread pool starts");
         pool.install(|| measure(&subnet, &lfts))
     };
     let one = with(1);
@@ -127,15 +133,16 @@ fn result_does_not_depend_on_threads_and_path_memory() {
     assert_ne!(other.effective_bisection, one.effective_bisection);
 }
 
-/// Follows a flow by the subnet's links only, and returns the links on its path. Returns `None` if the flow does not
-/// arrive.
+/// Follows a flow by the forwarding tables and the links of the subnet, without `Routes`. Returns the output ports on
+/// its path; `None` if the flow does not arrive.
 fn path(
     subnet: &Subnet<'_>,
     lfts: &Lfts,
     from: EndPortId,
     to: EndPortId,
 ) -> Option<Vec<(SwitchId, u8)>> {
-    let mut at = subnet.end_port(from).attachment.switch().expect("all hosts are at switches");
+    let mut at =
+        subnet.end_port(from).attachment.switch().expect("all hosts are linked to switches");
     let mut links = Vec::new();
     while links.len() <= subnet.switches().len() {
         let port = lfts.port(at, subnet.end_port(to).base_lid.get());
@@ -155,7 +162,8 @@ proptest! {
         let mut rng = Rng::new(seed);
         let net = Net::random(&mut rng);
         let subnet = net.subnet();
-        let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
+        let mut lfts =
+            MinHop.route(&subnet, &Default::default()).expect("minhop routes every subnet").lfts;
         corrupt(&subnet, &mut lfts, &mut rng, percent);
         let mut order: Vec<Option<EndPortId>> =
             subnet.end_port_ids().filter(|&id| !subnet.end_port(id).is_switch()).map(Some).collect();

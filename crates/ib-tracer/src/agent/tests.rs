@@ -36,24 +36,24 @@ fn route(ports: &[u8]) -> Mad {
 }
 
 fn source_route(mad: &Mad) -> SourceRoute {
-    mad.attribute().expect("a source route")
+    mad.attribute().expect("the attribute is a SourceRoute")
 }
 
 #[test]
 fn arrival_port_is_compared_with_the_last_hop() {
     let mut agent = agent();
-    let answer = ask(&mut agent, Some(5), route(&[3, 5])).expect("an answer");
+    let answer = ask(&mut agent, Some(5), route(&[3, 5])).expect("the agent responds");
     assert_eq!((answer.method(), answer.status()), (Method::GET_RESP, MadStatus::OK));
     assert_eq!(
         (source_route(&answer).incoming_port, source_route(&answer).ports[..2].to_vec()),
         (5, vec![3, 5])
     );
-    let answer = ask(&mut agent, Some(6), route(&[3, 5])).expect("an answer");
-    // The status contains code 7, shifted to the position of the field code.
+    let answer = ask(&mut agent, Some(6), route(&[3, 5])).expect("the agent responds");
+    // Bits 2 to 4 of the status hold the code 7 of an invalid field.
     assert_eq!((answer.status(), answer.status().field_code()), (MadStatus(0x001c), 7));
     assert_eq!(source_route(&answer).incoming_port, 6);
     let all: Vec<u8> = (1..=64).collect();
-    let answer = ask(&mut agent, Some(64), route(&all)).expect("an answer");
+    let answer = ask(&mut agent, Some(64), route(&all)).expect("the agent responds");
     assert!(answer.status().is_ok());
     assert_eq!(
         agent.counters(),
@@ -64,7 +64,7 @@ fn arrival_port_is_compared_with_the_last_hop() {
 #[test]
 fn unknown_arrival_port_is_reported_as_unknown() {
     let mut agent = agent();
-    let answer = ask(&mut agent, None, route(&[5])).expect("an answer");
+    let answer = ask(&mut agent, None, route(&[5])).expect("the agent responds");
     assert!(answer.status().is_ok());
     assert_eq!(source_route(&answer).incoming_port, UNKNOWN_PORT);
 }
@@ -79,7 +79,7 @@ fn invalid_hop_counts_are_bad_fields() {
     let mut mad = route(&[5]);
     let long = SourceRoute { hop_count: 65, ..source_route(&mad) };
     mad.set_attribute(&long);
-    let answer = ask(&mut agent, Some(5), mad).expect("an answer");
+    let answer = ask(&mut agent, Some(5), mad).expect("the agent responds");
     assert_eq!((answer.status(), source_route(&answer).incoming_port), (MadStatus::BAD_FIELD, 5));
     assert_eq!(agent.counters().refused, 2);
 }
@@ -87,11 +87,12 @@ fn invalid_hop_counts_are_bad_fields() {
 #[test]
 fn agent_responds_to_class_port_info_and_ibping() {
     let mut agent = agent();
-    let answer =
-        ask(&mut agent, Some(1), request(AttributeId::CLASS_PORT_INFO)).expect("an answer");
-    let info: ClassPortInfo = answer.attribute().expect("a ClassPortInfo");
+    let answer = ask(&mut agent, Some(1), request(AttributeId::CLASS_PORT_INFO))
+        .expect("the agent responds");
+    let info: ClassPortInfo = answer.attribute().expect("the attribute is a ClassPortInfo");
     assert_eq!((info.base_version, info.class_version, info.capability_mask), (1, 1, 0));
-    let answer = ask(&mut agent, None, ping(TransactionId(3))).expect("a pong");
+    let answer =
+        ask(&mut agent, None, ping(TransactionId(3))).expect("the agent responds to ibping");
     assert_eq!((answer.status(), &*ping_host(&answer)), (MadStatus::OK, "node1.example"));
 }
 

@@ -17,8 +17,8 @@ fn push_read(queue: &mut ResponseQueue, first: u32, packets: u32) {
     queue.push(MOST, psn(first), packets, 1, data);
 }
 
-/// Returns PSN and MSN of the ACK that answers the duplicate packet `number`, if PSN 30 and MSN 9 are next. `reads` are
-/// the READs that were executed: PSN and MSN.
+/// Returns PSN and MSN of the ACK that answers the duplicate packet with PSN `number`. The responder expects PSN 30 and
+/// has MSN 9. `reads` holds PSN and MSN of each executed READ.
 fn ack_again(number: u32, reads: &[(u32, u32)]) -> (u32, u32) {
     let mut queue = ResponseQueue::default();
     for &(first, msn) in reads {
@@ -44,7 +44,7 @@ fn ack_of_a_duplicate_ends_before_the_next_read() {
     assert_eq!(ack_again(29, &reads), (29, 9));
 }
 
-/// PSNs are compared modulo 2^24, so that an old PSN counts as a later one.
+/// PSNs are compared modulo 2^24. The PSN of a very old READ may therefore count as later than that of the duplicate.
 #[test]
 fn read_of_half_the_psn_space_ago_does_not_end_an_ack() {
     for distance in [(1 << 23) - 5, 1 << 23, (1 << 23) + 5, (1 << 24) - 31] {

@@ -69,7 +69,7 @@ fn read_resumes_behind_its_received_data() {
     let mut queue = queue([read(4), write(1)]);
     send(&mut queue);
     send(&mut queue);
-    queue.front_mut().expect("the READ").received = 2;
+    queue.front_mut().expect("the queue holds the READ").received = 2;
     queue.go_back(Psn::truncated(12));
     assert_eq!((queue.next.get(), queue.outstanding_reads), (12, 0));
     send(&mut queue);
@@ -82,9 +82,9 @@ fn completed_read_is_no_longer_outstanding() {
     send(&mut queue);
     send(&mut queue);
     assert_eq!(queue.outstanding_reads, 2);
-    queue.pop().expect("a request");
+    queue.pop().expect("the queue holds two requests");
     assert_eq!((queue.outstanding_reads, queue.len()), (1, 1));
-    queue.pop().expect("a request");
+    queue.pop().expect("the queue holds a request");
     assert_eq!((queue.outstanding_reads, queue.has_passed()), (0, false));
 }
 
@@ -99,7 +99,7 @@ fn local_operation_is_done_once() {
     send(&mut queue);
     assert!(queue.start_local().is_none());
     queue.pass_local();
-    queue.pop().expect("the first request");
+    queue.pop().expect("the queue holds the first request");
     assert!(queue.has_done_local());
 }
 
@@ -109,8 +109,8 @@ fn last_packet_is_found_until_its_request_completes() {
     assert!(queue.last_packet().is_none());
     send(&mut queue);
     send(&mut queue);
-    let last = queue.last_packet().expect("the packet");
+    let last = queue.last_packet().expect("the request has not completed");
     assert_eq!((last.psn.get(), last.index), (11, 1));
-    queue.pop().expect("the request");
+    queue.pop().expect("the queue holds the request");
     assert!(queue.last_packet().is_none());
 }

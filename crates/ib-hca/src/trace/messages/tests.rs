@@ -89,7 +89,7 @@ fn concurrent_reader_gets_consistent_blocks() {
         ring.write(&message(number));
     }
     done.store(true, Ordering::Release);
-    let (read, lost) = reader.join().expect("no panic");
+    let (read, lost) = reader.join().expect("the reader has not panicked");
     assert_eq!(read + lost, COUNT);
     assert!(read >= BLOCKS - 1);
 }

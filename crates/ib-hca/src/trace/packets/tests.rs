@@ -10,7 +10,7 @@ fn route(number: u64) -> Route {
         destination: Gid(u128::MAX - u128::from(number)),
         slid: number as u16,
         dlid: 7,
-        sl: ServiceLevel::new((number % 16) as u8).expect("a level"),
+        sl: ServiceLevel::new((number % 16) as u8).expect("the SL is below 16"),
         is_global: number.is_multiple_of(2),
         traffic_class: 3,
         flow_label: number as u32 & 0xf_ffff,
@@ -117,7 +117,7 @@ fn concurrent_reader_gets_consistent_packets() {
         write(&mut writer, number);
     }
     drop(writer);
-    let (read, overwritten) = other.join().expect("no panic");
+    let (read, overwritten) = other.join().expect("the reader has not panicked");
     assert_eq!(read + overwritten, COUNT);
     assert!(read > 0);
 }

@@ -33,7 +33,7 @@ proptest! {
     fn report_does_not_depend_on_earlier_checks(seed: u64) {
         let mut rng = Rng::new(seed);
         let mut net = Net::random(&mut rng);
-        let lmc = Lmc::new(rng.below(2) as u8).expect("0 or 1");
+        let lmc = Lmc::new(rng.below(2) as u8).expect("an LMC of 0 or 1 is valid");
         let (mut checker, mut pulled) = (Checker::default(), None);
         let mut kept: Option<Lfts> = None;
         let percent = [0, 0, 1, 5, 30][rng.below(5)];
@@ -67,7 +67,8 @@ fn unchanged_lids_are_not_checked() {
         net.link((switch, 1), ((switch + 1) % 10, 2)).host((switch, 3))
     });
     let subnet = net.subnet();
-    let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("routes");
+    let routing =
+        MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes every subnet");
     let mut checker = Checker::default();
     let first = checker.check(&subnet, &routing.lfts, &routing.layers);
     assert_eq!(checker.checked_lids(), 20);

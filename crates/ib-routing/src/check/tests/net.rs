@@ -22,7 +22,7 @@ impl Net {
         let switches = ports.iter().zip(0u64..).map(|(&ports, index)| {
             let guid = Guid(0x20_0000 + index);
             let spec = NodeSpec::new(NodeKind::Switch, format!("s{index}"), guid, ports);
-            fabric.add_node(spec).expect("new")
+            fabric.add_node(spec).expect("the node GUID is unused")
         });
         let switches = switches.collect();
         Self { fabric, switches, hosts: 0 }
@@ -34,7 +34,7 @@ impl Net {
 
     pub(crate) fn link_at(mut self, a: (usize, u8), b: (usize, u8), rate: LinkRate) -> Self {
         let (from, to) = ((self.switches[a.0], a.1), (self.switches[b.0], b.1));
-        self.fabric.connect(from, to, rate).expect("free");
+        self.fabric.connect(from, to, rate).expect("both ports are free");
         self
     }
 
@@ -45,9 +45,11 @@ impl Net {
     pub(crate) fn host_at(mut self, at: (usize, u8), rate: LinkRate) -> Self {
         let (name, guid) = (format!("h{}", self.hosts), Guid(0x10_0000 + 2 * self.hosts as u64));
         let spec = NodeSpec::new(NodeKind::ChannelAdapter, name, guid, 1);
-        let host = self.fabric.add_node(spec).expect("new");
-        self.fabric.set_port_guid(host, 1, Guid(guid.0 + 1)).expect("new");
-        self.fabric.connect((host, 1), (self.switches[at.0], at.1), rate).expect("free");
+        let host = self.fabric.add_node(spec).expect("the node GUID is unused");
+        self.fabric.set_port_guid(host, 1, Guid(guid.0 + 1)).expect("the port GUID is unused");
+        self.fabric
+            .connect((host, 1), (self.switches[at.0], at.1), rate)
+            .expect("both ports are free");
         self.hosts += 1;
         self
     }
@@ -59,7 +61,7 @@ impl Net {
     pub(crate) fn subnet_with(&self, lmc: Lmc) -> Subnet<'_> {
         let lids = LidOptions { lmc, ..Default::default() };
         Subnet::discover(&self.fabric, &SubnetOptions { lids, ..Default::default() })
-            .expect("a port is linked")
+            .expect("the fabric has a linked port")
     }
 
     /// Returns a random fabric of 1 to 9 switches and at least one host, possibly with parallel and loopback cables.
@@ -72,7 +74,7 @@ impl Net {
         }
         rng.shuffle(&mut free);
         free.truncate(4 + (2 + rng.below(4)) * sizes.len());
-        net = net.host(free.pop().expect("a switch has ports"));
+        net = net.host(free.pop().expect("every switch has at least 4 ports"));
         while let Some(first) = free.pop() {
             net = match (rng.below(4), free.pop()) {
                 (0, _) | (_, None) => net.host(first),
@@ -85,7 +87,7 @@ impl Net {
 
 /// Returns the LID of a host.
 pub(crate) fn host_lid(subnet: &Subnet<'_>, host: u64) -> u16 {
-    let port = subnet.find_end_port(Guid(0x10_0001 + 2 * host)).expect("a host of the subnet");
+    let port = subnet.find_end_port(Guid(0x10_0001 + 2 * host)).expect("the host is in the subnet");
     subnet.end_port(port).base_lid.get()
 }
 

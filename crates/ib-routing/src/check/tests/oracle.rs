@@ -33,7 +33,7 @@ enum PathEnd {
 }
 
 fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Walk {
-    let owner = subnet.lid_owner(lid).expect("a LID of the subnet");
+    let owner = subnet.lid_owner(lid).expect("the LID belongs to a port of the subnet");
     let (mut at, mut in_port) = from;
     let mut steps = Vec::new();
     loop {
@@ -56,7 +56,9 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
                         continue;
                     }
                     None => arrives_at(
-                        subnet.find_end_port(fabric.port(id).guid).expect("ports have GUIDs"),
+                        subnet
+                            .find_end_port(fabric.port(id).guid)
+                            .expect("the peer is an end port"),
                     ),
                 },
                 None => PathEnd::Lost,
@@ -165,7 +167,7 @@ impl Expected {
         let (mut before, mut came_from) = (None, None);
         for (index, &(switch, in_port, out)) in walk.steps.iter().enumerate() {
             let last = index + 1 == walk.steps.len();
-            // The last LFT entry leads to a host, to port 0 (which has no VLs), or to an unlinked port.
+            // At the last switch, a VL is needed only if the packet goes to its destination host: port 0 has no VLs.
             if last && (walk.end != PathEnd::Arrives || out == 0) {
                 return false;
             }
@@ -192,26 +194,28 @@ proptest! {
     fn report_matches_individual_packets(seed: u64, percent in 0usize..=100, lmc in 0u8..=2) {
         let mut rng = Rng::new(seed);
         let net = Net::random(&mut rng);
-        let subnet = net.subnet_with(Lmc::new(lmc).expect("at most 7"));
-        let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
+        let subnet = net.subnet_with(Lmc::new(lmc).expect("the LMC is at most 2"));
+        let mut lfts =
+            MinHop.route(&subnet, &Default::default()).expect("minhop routes every subnet").lfts;
         // Squaring the percentage yields many tables with few changes, but also tables with mostly changed entries.
         corrupt(&subnet, &mut lfts, &mut rng, percent * percent / 100);
         let switches = subnet.switches().len();
         let layers = match rng.below(2) {
-            0 => Layers::uniform(ServiceLevel::new(3).expect("3")),
+            0 => Layers::uniform(ServiceLevel::new(3).expect("3 is a service level")),
             _ => Layers::per_pair(
                 switches,
                 (0..switches * switches).map(|_| rng.below(3) as u8 * 5).collect(),
             ),
         };
         let same = |_: SwitchId, _: u8, _: u8, level: ServiceLevel| {
-            VirtualLane::new(level.get()).expect("as many VLs as service levels")
+            VirtualLane::new(level.get()).expect("there are as many VLs as service levels")
         };
         let salt = rng.next_u64();
         let mixed = move |switch: SwitchId, in_port: u8, out: u8, level: ServiceLevel| {
             let parts = [u64::from(switch.0), in_port.into(), out.into(), level.get().into()];
             let key = parts.into_iter().fold(salt, |key, part| Rng::stream(key, part).next_u64());
-            VirtualLane::new([0, 0, 1, 7, 14, 15][(key % 6) as usize]).expect("a VL")
+            VirtualLane::new([0, 0, 1, 7, 14, 15][(key % 6) as usize])
+                .expect("the VL is at most 15")
         };
         for scope in [Scope::Hosts, Scope::Management, Scope::Everything] {
             for vl_map in [None, Some(&mixed as &dyn VlMap)] {

@@ -5,12 +5,12 @@ use super::*;
 use crate::subnet::SubnetOptions;
 
 fn fabric() -> Fabric {
-    let kind = Kind::parse("xgft", &["2,2", "1,2"]).expect("a kind");
-    generate(&kind, &Options::default()).expect("a fabric")
+    let kind = Kind::parse("xgft", &["2,2", "1,2"]).expect("the kind and its arguments are valid");
+    generate(&kind, &Options::default()).expect("the fabric can be generated")
 }
 
 fn vl(map: &Sl2Vl, from: u8, out: u8, level: u8) -> u8 {
-    let level = ServiceLevel::new(level).expect("a level");
+    let level = ServiceLevel::new(level).expect("the service level is at most 15");
     map.vl(SwitchId(0), from, out, level).get()
 }
 
@@ -23,7 +23,8 @@ fn block(subnet: &Subnet<'_>, lines: &str) -> String {
 #[test]
 fn pairs_of_ports_have_their_own_vls() {
     let fabric = fabric();
-    let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
+    let subnet =
+        Subnet::discover(&fabric, &SubnetOptions::default()).expect("the fabric has a linked port");
     // All pairs of ports except two have the same table.
     let tables: String = subnet
         .switches()
@@ -41,13 +42,16 @@ fn pairs_of_ports_have_their_own_vls() {
         .collect();
     let adapter = "Channel Adapter 0x0000000000000099, base LID 1, \"h\"\n\
                    0   0   : 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7\n";
-    let loaded = read("f", format!("{tables}{adapter}").as_bytes(), &subnet).expect("well formed");
+    let loaded = read("f", format!("{tables}{adapter}").as_bytes(), &subnet)
+        .expect("the tables are well formed");
     let map = &loaded.value;
     assert_eq!((vl(map, 0, 1, 0), vl(map, 0, 1, 15), vl(map, 2, 1, 9)), (7, 15, 1));
     assert_eq!(vl(map, 1, 2, 9), 9);
     assert_eq!(loaded.notes, [""; 0]);
-    let cut = tables.rfind("2 2 :").expect("a pair of linked ports");
-    let error = read("f", &tables.as_bytes()[..cut], &subnet).expect_err("cut").to_string();
+    let cut = tables.rfind("2 2 :").expect("the file has a line for ports 2 and 2");
+    let error = read("f", &tables.as_bytes()[..cut], &subnet)
+        .expect_err("the file is truncated")
+        .to_string();
     assert!(
         error.contains("expected a line for input port 2 and output port 2 of switch"),
         "{error}"
@@ -57,7 +61,8 @@ fn pairs_of_ports_have_their_own_vls() {
 #[test]
 fn malformed_lines_are_refused_with_their_line() {
     let fabric = fabric();
-    let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
+    let subnet =
+        Subnet::discover(&fabric, &SubnetOptions::default()).expect("the fabric has a linked port");
     let fault = |text: &str| {
         let error = read("f", text.as_bytes(), &subnet).expect_err("a fault");
         (error.line, error.column, error.to_string())

@@ -11,9 +11,9 @@ use crate::subnet::{Attachment, EndPort, EndPortId, Subnet, SwitchId};
 /// The role of a channel adapter port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A compute node. It is attached to a leaf and balanced for shift patterns.
+    /// A compute node, attached to a leaf. Routes to compute nodes are balanced for shift patterns.
     Compute,
-    /// An I/O node, attached to a switch of any rank. Its paths may go up again after they went down.
+    /// An I/O node, attached to a switch of any rank. Packets to it may go up again after they went down.
     Io,
     /// Neither a compute node nor an I/O node. The port is attached to a switch of any rank.
     Other,
@@ -30,7 +30,7 @@ pub(super) struct AdapterPort {
     pub(super) role: Role,
 }
 
-/// Returns all ports of channel adapters in OpenSM's order: by the bytes of the node GUID in network order, then by
+/// Returns all channel adapter ports that are linked to switches, in OpenSM's order: by byte-swapped node GUID, then by
 /// port number.
 ///
 /// Routers are skipped, because this engine does not route them.

@@ -23,9 +23,11 @@ enum Direction {
 pub(super) struct Link {
     /// The neighbour's port on this link.
     pub(super) far_port: u8,
-    /// Number of routes that descending walks assigned to the link. Packets on these routes go up.
+    /// Number of walks that descended over the link and reached channel adapters, see [`super::routing`]. Packets on
+    /// these routes go up. Not counted if the group has only one link.
     pub(super) up_load: u32,
-    /// Number of routes that climbing walks assigned to the link. Packets on these routes go down.
+    /// Number of walks that climbed over the link on their main path. Packets on these routes go down. Not counted if
+    /// the group has only one link.
     pub(super) down_load: u32,
 }
 
@@ -42,9 +44,9 @@ pub(super) struct Group {
     pub(super) first_link: u32,
     /// Position of the neighbour if all switches are sorted by their index, see [`super::indexing`].
     pub(super) place: u32,
-    /// Sum of [`Link::up_load`] of all links.
+    /// As [`Link::up_load`], but for all links of the group, even if there is only one.
     pub(super) up_load: u32,
-    /// Sum of [`Link::down_load`] of all links.
+    /// As [`Link::down_load`], but for all links of the group, even if there is only one.
     pub(super) down_load: u32,
 }
 

@@ -1,9 +1,10 @@
 //! The index of every switch, by which the switches of a rank are ordered.
 //!
-//! The first byte of an index is the rank. Digit r after it belongs to the links between the ranks r - 1 and r: two
-//! switches joined by such a link differ only in this digit and the rank. A search starts at the first leaf. Each
-//! switch that the search finds gets the lowest unused value of the digit that belongs to the link. Indices are
-//! compared byte by byte. They order the leaves, and break ties between equally loaded neighbours.
+//! The first byte of an index is the rank. The other bytes are digits, counted from 1. Digit r belongs to the links
+//! between the ranks r - 1 and r: two switches joined by such a link differ only in this digit and the rank. A search
+//! starts at the first leaf. If the search finds a switch over a link, the switch gets the lowest unused value of the
+//! digit that belongs to this link. Indices are compared byte by byte. They order the leaves, and break ties between
+//! equally loaded neighbours.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +15,19 @@ use super::ranking::Ranks;
 use super::{switch_name, unsuitable};
 use crate::subnet::{Subnet, SwitchId};
 
-/// The index of a switch.
+/// The index of a switch: its rank, followed by the digits.
 type Index = [u8; 8];
 
 /// Value of missing digits, and of all bytes if a switch has no index. It sorts after all other values.
 const NONE: u8 = 0xff;
 
-/// In the order of indices, the position of all channel adapters: after all switches that have an index.
+/// Value of `Group::place` for channel adapters: after all switches that have an index.
 ///
 /// OpenSM compares unrelated bytes in place of the indices of channel adapters. These bytes nearly always put channel
-/// adapters at this position, too.
+/// adapters at this position.
 const ADAPTER_PLACE: u32 = u32::MAX - 1;
 
-/// In the order of indices, the position of a switch that has no index: after all others.
+/// Value of `Group::place` for switches that have no index: after all other neighbours.
 const NO_PLACE: u32 = u32::MAX;
 
 /// The leaves of a tree.
@@ -121,7 +122,8 @@ impl Search<'_> {
         }
     }
 
-    /// Searches from a switch, over links up and down, but not below the leaves.
+    /// Searches for switches without an index from the switch `start`, over links up and down, but not below the
+    /// leaves.
     fn run(&mut self, start: SwitchId) {
         self.queue.clear();
         self.queue.push(start);
@@ -146,8 +148,8 @@ impl Search<'_> {
         }
     }
 
-    /// Assigns an index to the far switch of a group if it has none. The new index differs from the index of the near
-    /// switch only in the rank and the given digit.
+    /// If the far switch of a group has no index, assigns one to it. This index differs from `index`, the index of the
+    /// near switch, only in the rank and the given digit.
     fn find(&mut self, position: usize, mut index: Index, rank: u16, digit: u16) {
         let far = self.groups.groups[position].far;
         if far == ADAPTER || self.has_index(SwitchId(far)) {
@@ -159,8 +161,8 @@ impl Search<'_> {
         }
     }
 
-    /// Assigns the given index to a switch, with the lowest unused value of one digit. Returns false if all values of
-    /// this digit are used.
+    /// Assigns `index` to a switch, but with the lowest unused value in place of the given digit. Returns false if all
+    /// values of this digit are used.
     fn give_next(&mut self, switch: SwitchId, mut index: Index, digit: usize) -> bool {
         let unused = (0..NONE).find(|&value| {
             index[digit] = value;

@@ -1,26 +1,27 @@
-//! The hop matrix that results from the walks.
+//! The hop matrix of ftree. Its base matrix has the hops of shortest paths. Deviations replace them by the hops of the
+//! assigned routes.
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::hops::{HopMatrix, LinkWeights, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
 
-/// The hops that a walk found from a switch over one of its ports to another switch, where the base matrix has another
-/// value.
+/// The hops of an assigned route from a switch over one of its ports to another switch. They replace the hops in the
+/// base matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deviation {
     /// The switch from which the hops are counted.
     pub(super) at: SwitchId,
     /// The destination switch.
     pub(super) to: SwitchId,
-    /// The port of this switch over which packets leave.
+    /// The port of the switch `at` over which packets leave.
     pub(super) port: u8,
-    /// The number of hops that the walk found.
+    /// Number of hops of the route.
     pub(super) hops: u8,
 }
 
-/// Returns the base matrix with the deviations applied, the oldest one first. `weights` are the link weights of the
-/// base matrix.
+/// Returns the base matrix with the deviations applied in the given order. `weights` are the link weights of the base
+/// matrix.
 pub(super) fn matrix(
     subnet: &Subnet<'_>,
     base: HopMatrix,

@@ -28,7 +28,8 @@ impl Ranks {
     /// Determines the ranks of all switches, and the rank of the leaves.
     ///
     /// The roots are the switches in the options. If none of them is in this subnet, the switches farthest from any
-    /// channel adapter are the roots. If the options have no list of roots, no switch may be deeper than the leaves.
+    /// channel adapter are the roots. If the options have no list of roots, the deepest switches are the leaves.
+    /// Otherwise, the switch of the first compute node in `ports` determines the rank of the leaves.
     ///
     /// # Errors
     /// Fails if there are too few or too many ranks, and if compute nodes are at different ranks.

@@ -1,11 +1,11 @@
-//! The walks that determine the routes to one target after the other.
+//! Determines the routes by walks, one target after the other.
 //!
 //! A walk starts at the switch of the target and leads away from it. When it steps to a switch, this switch gets the
 //! port that leads back as its route. The walk climbs from rank to rank: first over the least loaded links, which is
 //! the main path, and then over all others, because their switches also need a route. From every switch the walk
 //! descends to all switches without a route, and does not climb again from there. So packets only go up and then down.
-//! In walks from I/O nodes, a limited number of upward turns is permitted. A switch is visited again only if its route
-//! becomes shorter.
+//! In walks from I/O nodes, a limited number of upward turns is permitted: the walk goes one rank down and climbs
+//! again. A switch is visited again only if its route becomes shorter.
 
 use ib_types::Lid;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
@@ -28,14 +28,15 @@ use walk::Climb;
 /// The loads of all links, and the routes assigned so far.
 pub(super) struct Router<'a> {
     subnet: &'a Subnet<'a>,
-    /// The hop matrix that is known before the routes to switches are assigned.
+    /// The base matrix, which is known before the routes to switches are assigned.
     base: Option<Base<'a>>,
     groups: Vec<Group>,
     links: Vec<Link>,
     locals: Vec<Local>,
     /// By group: the kind of node at its far end.
     below: Vec<Below>,
-    /// By position: the index of a group. The groups of a switch and direction are reordered when their loads change.
+    /// By position: an index in `groups`. When loads change, the groups of a switch in one direction are reordered
+    /// among their positions.
     order: Vec<u32>,
     /// Output ports, indexed by LID and switch.
     rows: Vec<u8>,
@@ -45,7 +46,7 @@ pub(super) struct Router<'a> {
     deviations: Vec<Deviation>,
 }
 
-/// The hop matrix that is known before the routes to switches are assigned.
+/// The base matrix: the hop matrix of all shortest paths. It is computed before the routes to switches are assigned.
 #[derive(Clone, Copy)]
 pub(super) struct Base<'a> {
     pub(super) hops: &'a HopMatrix,
@@ -60,12 +61,15 @@ struct Walk {
     ports: Vec<u8>,
     /// The hops from each switch to the target.
     hops: Vec<u8>,
-    /// By family of switches: the fewest hops at which the walk has descended from a switch of the family. A descent
-    /// from another switch of the family at as many hops or more finds no switch that needs a route.
+    /// By family of switches (see [`Local::family`]): the least number of hops to the target among the switches of the
+    /// family from which the walk has descended. Another switch of the family with at least this number of hops has no
+    /// switch below it that needs a route.
     settled: Vec<u8>,
-    /// True if the walk may turn upwards. The order of the groups then matters even where the walk assigns no route.
+    /// True if the walk may turn upwards. Upward turns follow the order of the groups, so the groups are then ordered
+    /// even at switches from which the walk assigns no route.
     turns: bool,
-    /// True if the walk may still find hops that differ from the base matrix.
+    /// True if hops that the walk finds may differ from the base matrix. If the matrix counts links, this is false
+    /// until the first difference.
     deviates: bool,
 }
 
@@ -77,8 +81,8 @@ enum Target {
     Switch(SwitchId),
 }
 
-/// Rows of output ports (one per LID) are transposed into forwarding tables (one per switch) in blocks of this many
-/// LIDs and switches, which fit into the cache.
+/// Number of LIDs, and of switches, in a block. Rows of output ports (one per LID) are transposed block by block into
+/// forwarding tables (one per switch). A block fits into the cache.
 const BLOCK: usize = 64;
 
 /// Maximum number of upward turns of all walks. Their number grows exponentially with the permitted turns per path.
@@ -151,7 +155,8 @@ impl<'a> Router<'a> {
         self.turns > TURN_LIMIT
     }
 
-    /// Sets the port of a switch for the LID of another switch, for which no walk assigned a route.
+    /// Adds a route that no walk assigned: sets the output port of the switch `at` for the LID of the switch `to`, and
+    /// records the hops.
     pub(super) fn detour(&mut self, at: SwitchId, to: SwitchId, port: u8, hops: u8) {
         let row = self.subnet.switch_lid(to).index() * self.locals.len();
         self.rows[row + at.index()] = port;

@@ -85,8 +85,8 @@ pub(super) fn route_adapters(
 
 /// Determines the routes whose destinations are the switches.
 ///
-/// If `connect_by` is given, switches above the leaves forward packets to this leaf if they have no route to another
-/// switch. All upward turns are then at this leaf, so they cannot close a credit loop.
+/// If `connect_by` is given, a switch above the leaves that has no route to another switch forwards its packets to this
+/// leaf. All these packets turn upwards at the leaf, so they cannot close a credit loop.
 pub(super) fn route_switches<'a>(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

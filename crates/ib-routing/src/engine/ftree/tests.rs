@@ -80,7 +80,7 @@ fn tables_are_those_of_opensm() {
         let fabric = xgft(&words.split(' ').collect::<Vec<_>>(), generated);
         let routing = routed(&fabric, &options(&fabric));
         let found = hash(&subnet(&fabric), &routing.lfts);
-        assert_eq!(found, expected, "{found:#018x} of {words}");
+        assert_eq!(found, expected, "the tables of {words} have the hash {found:#018x}");
     }
 }
 
@@ -137,7 +137,7 @@ fn hop_matrix_contains_detours() {
     let subnet = subnet(&fabric);
     let [root0, root2, leaf0] = ["root0", "root2", "leaf0"]
         .map(|name| subnet.switch_of(fabric.find_name(name).unwrap()).unwrap());
-    // root0 has leaf0 at port 1 and leaf1 at port 2.
+    // root0 has leaf0 at port 1 and leaf1 at port 2. Only leaf1 is linked to root2.
     assert_eq!(routing.lfts.port(root0, subnet.switch_lid(root2).get()), 2);
     assert_eq!(routing.hops.through(&subnet, root0, 2, root2), 2);
     assert_eq!(routing.hops.through(&subnet, root0, 1, root2), 4);

@@ -44,8 +44,8 @@ struct Balancer<'a> {
     added: Vec<Turn>,
 }
 
-/// Number of pairs at the start of a layer's list that are known not to fit into another layer. It is valid as long as
-/// no pair was removed from the other layer.
+/// Result of attempts to move pairs to a target layer: the first `pairs` pairs of the present layer's list do not fit.
+/// The result is valid as long as the target layer has the same number of `losses`.
 #[derive(Clone, Copy, Default)]
 struct Tried {
     pairs: usize,
@@ -55,7 +55,7 @@ struct Tried {
 /// A layer and its pairs.
 struct Layer<'a> {
     graph: DependencyGraph<'a>,
-    /// Number of paths that make each turn.
+    /// By turn: number of the layer's paths that make this turn.
     uses: Vec<u32>,
     pairs: Vec<(u16, u16)>,
     /// Number of pairs that were removed from the layer.
@@ -106,8 +106,8 @@ impl<'a> Balancer<'a> {
         }
     }
 
-    /// Moves pairs from the fullest layer to the emptiest one for which this is possible. Returns false if no pair can
-    /// move.
+    /// Moves pairs from one layer to another. Tries the fullest layer first as the source, and for each source the
+    /// emptiest layer first as the target. Returns false if no pair can move.
     fn step(&mut self) -> bool {
         let mut order: Vec<usize> = (0..self.shelves.len()).collect();
         order.sort_by_key(|&layer| self.shelves[layer].pairs.len());
@@ -128,7 +128,7 @@ impl<'a> Balancer<'a> {
         if full < empty + 2 {
             return 0;
         }
-        // Neither layer should cross the average number of pairs, because pairs would have to move back then.
+        // Neither layer should cross the average number of pairs, because pairs would then have to move back.
         let average = total / self.shelves.len();
         full.saturating_sub(average).min(average.saturating_sub(empty)).max(1)
     }

@@ -5,13 +5,15 @@
 //! switches are still in different classes, although they belong to one dimension. Two links of one dimension meet at a
 //! switch without being sides of a square, but two links of different dimensions are nearly always sides of a square.
 //! These relations are used to factor products of graphs (Feder, "Product Graph Representations", Journal of Graph
-//! Theory 16, 1992). Here classes are joined by majority, so that missing links do no harm.
+//! Theory 16, 1992). Here, two classes are joined if most meetings of their links are without a square, so that missing
+//! links do no harm.
 
 use std::collections::BTreeMap;
 
 use super::network::Network;
 
-/// Maximum number of dimensions. More dimensions do not improve the routes.
+/// Maximum number of dimensions. A network with more is treated as one without dimensions, because so many dimensions
+/// do not improve the routes.
 const MOST: usize = 64;
 
 /// The dimensions of a grid, and the coordinates of its switches.
@@ -87,7 +89,8 @@ impl Adjacency {
         self.row(a)[b / 64] >> (b % 64) & 1 == 1
     }
 
-    /// Returns the switches that complete a square with `a`, `corner` and `b`. The square must not have diagonals.
+    /// Returns the switches that complete a square with `a`, `corner` and `b`: common neighbours of `a` and `b` that
+    /// are not neighbours of `corner`.
     fn opposite(&self, corner: usize, a: usize, b: usize) -> impl Iterator<Item = usize> + '_ {
         let rows = self.row(a).iter().zip(self.row(b)).zip(self.row(corner)).enumerate();
         rows.flat_map(move |(word, ((a, b), corner_row))| {
@@ -111,8 +114,8 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // A corner of two links in the same class is skipped, because their square adds no information about other
-        // classes.
+        // Two links that are already in the same class are skipped. The other corners of their squares and triangles
+        // join the remaining links.
         if classes.find(first) == classes.find(second) {
             return;
         }
@@ -122,7 +125,11 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
             return;
         }
         for opposite in adjacency.opposite(corner, a, b) {
-            let facing = |from| network.channel_to(from, opposite).expect("a side of the square");
+            let facing = |from| {
+                network
+                    .channel_to(from, opposite)
+                    .expect("`opposite` is a neighbour of `a` and `b`")
+            };
             classes.join(first, facing(b));
             classes.join(second, facing(a));
         }

@@ -8,11 +8,12 @@ use super::orientation::Orientation;
 use super::routes::{Layout, Routes, open_pairs};
 use super::search::PathSearch;
 
-/// Maximum number of turns that the cycle searches of a layer may visit. Later searches are limited to a few turns
-/// each.
+/// Number of turns that all cycle searches of a layer together may visit. Once it is used up, each further search may
+/// visit only a few turns.
 const EFFORT: usize = 1 << 20;
 
-/// If this many turns were visited since the last pair was placed, the layer is considered full.
+/// If the cycle searches have visited more than this many turns since the last pair was placed, the layer is considered
+/// full.
 const PATIENCE: usize = 1 << 20;
 
 /// A method of filling the layers.
@@ -63,8 +64,8 @@ pub(super) fn fill(
             ordered::place(network, &orientation, number, routes, layers, &mut load, &mut graph);
             open = open_pairs(network, layers);
         }
-        // Pairs of near switches are placed first, because they have the fewest paths to choose from. The paths of
-        // distant pairs contain paths of near pairs.
+        // Pairs with the fewest hops between them are placed first, because they have the fewest paths to choose from.
+        // Among pairs with equally many hops, those near the root come first.
         let near = network.distances(root);
         open.sort_by_cached_key(|&(a, b)| {
             let (a, b) = (usize::from(a), usize::from(b));
@@ -92,8 +93,8 @@ pub(super) fn fill(
     Some(layout)
 }
 
-/// Returns the switch with the given number, which counts only the switches with hosts or, if there are none, all
-/// switches. Numbers that are too high wrap around.
+/// Returns the switch with the index `number` among the switches with hosts or, if there are none, among all switches.
+/// An index that is too high wraps around.
 fn first_root(network: &Network<'_>, number: usize) -> usize {
     let with_hosts: Vec<usize> =
         (0..network.switches()).filter(|&switch| network.hosts(switch) > 0).collect();

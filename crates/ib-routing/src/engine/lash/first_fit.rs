@@ -51,7 +51,7 @@ pub(super) fn first_fit(
             None => {
                 let mut graph = DependencyGraph::new(network, usize::MAX);
                 let fits = insert_all(&mut graph, &turns, &mut added);
-                assert!(fits, "two shortest paths close no cycle");
+                assert!(fits, "the two paths of a single pair close no cycle");
                 graphs.push(graph);
                 graphs.len() - 1
             }
@@ -63,7 +63,7 @@ pub(super) fn first_fit(
     Some(Layout { routes, layers, orders })
 }
 
-/// A turn, the channel before it and the channel after it.
+/// A turn, with the channel before it and the channel after it.
 pub(super) type Turn = (usize, usize, usize);
 
 /// Collects the turns of the paths between two switches, in both directions.
@@ -83,7 +83,8 @@ pub(super) fn collect_turns(
     }
 }
 
-/// Adds either all of the turns to a layer or none. Turns that were not in the layer before are put into `added`.
+/// Adds all of the turns to the graph of a layer. Returns false and adds none of them if they would close a cycle.
+/// `added` gets the turns that were not in the graph before.
 pub(super) fn insert_all(
     graph: &mut DependencyGraph<'_>,
     turns: &[Turn],

@@ -2,24 +2,24 @@
 
 use super::network::Network;
 
-/// Number of turns that every cycle search may visit.
+/// Number of turns that a cycle search may visit even if the searches before it have used up the total effort.
 const LEAST_EFFORT: usize = 64;
 
 /// A graph without cycles. Its nodes are the channels, and its edges are the turns of a layer.
 ///
-/// Channels have positions in a topological order. Adding a turn to a higher position costs nothing. For any other
-/// turn, a search visits the channels between the two positions, and only the channels found get new positions. Pearce
-/// and Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM Journal of Experimental
-/// Algorithmics 11, 2007.
+/// Channels have positions in a topological order. A turn that leads to a higher position is added without a search.
+/// For any other turn, a search visits the channels between the positions of its two channels. Only the channels that
+/// the search finds get new positions. Pearce and Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic
+/// Graphs", ACM Journal of Experimental Algorithmics 11, 2007.
 pub(super) struct DependencyGraph<'n> {
     network: &'n Network<'n>,
     /// The position of each channel in the topological order.
     place: Vec<u32>,
     /// Whether each turn is in the graph, or was refused.
     states: Vec<State>,
-    /// Number of turns that all searches together may visit, and the number visited so far. If none are left, each
-    /// search is limited to [`LEAST_EFFORT`].
+    /// Number of turns that all searches together may visit. However, every search may visit at least [`LEAST_EFFORT`].
     effort: usize,
+    /// Number of turns that all searches have visited so far.
     visited_turns: usize,
     seen: Vec<u32>,
     search: u32,
@@ -32,7 +32,7 @@ pub(super) struct DependencyGraph<'n> {
 /// Whether a turn is in the graph, or was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
-    /// The turn is not in the graph, and was not tried since refusals were last cleared.
+    /// The turn is not in the graph, and may be tried.
     #[default]
     Absent,
     /// The turn is in the graph.
@@ -109,7 +109,8 @@ impl<'n> DependencyGraph<'n> {
         }
     }
 
-    /// Adds a turn unless it would close a cycle. Returns true if the turn was added.
+    /// Adds a turn from the channel `from` to the channel `to`, unless it would close a cycle. Returns true if the turn
+    /// was added.
     pub(super) fn insert(&mut self, turn: usize, from: usize, to: usize) -> bool {
         if self.place[from] > self.place[to] && !self.make_room(from, to) {
             return false;
@@ -118,7 +119,8 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Changes the positions of channels so that `from` comes before `to`. Returns false if this would close a cycle.
+    /// Changes the positions of channels so that the channel `from` comes before the channel `to`. Returns false if
+    /// `to` already leads to `from`, or if the search takes too long.
     fn make_room(&mut self, from: usize, to: usize) -> bool {
         let (low, high) = (self.place[to], self.place[from]);
         self.search += 1;
@@ -187,7 +189,8 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Distributes the positions of the collected channels anew, first to the predecessors and then to the successors.
+    /// Redistributes the positions of the collected channels: the predecessors get the lowest ones, the successors the
+    /// others.
     fn swap_places(&mut self) {
         let place = &mut self.place;
         for found in [&mut self.ahead, &mut self.behind] {

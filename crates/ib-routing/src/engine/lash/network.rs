@@ -3,14 +3,14 @@
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// In place of a slot or layer: there is none.
+/// Value for a slot, a layer or a stretch that does not exist.
 pub(super) const NONE: u8 = u8::MAX;
 
 /// The switches of a subnet, numbered and joined by channels.
 ///
-/// A channel stands for all links from one switch to another. A switch has one channel per neighbour. Its neighbours
-/// are numbered in the order of their lowest ports; this number is called a slot. A turn is a channel followed by a
-/// slot of the switch at its end. Channels and turns are numbered consecutively.
+/// A channel stands for all links from one switch to another. A switch has one channel per neighbour. A switch numbers
+/// its neighbours in the order of its lowest port to each. The number of a neighbour is called its slot. A turn is a
+/// channel followed by a slot of the switch at which the channel ends. Channels and turns are numbered consecutively.
 pub(super) struct Network<'a> {
     hops: &'a HopMatrix,
     /// The first channel of each switch, followed by the total number of channels.

@@ -1,4 +1,4 @@
-//! Places all pairs of switches whose shortest paths follow an orientation.
+//! Puts all pairs of switches whose shortest paths follow an orientation into a layer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use super::routes::Routes;
 use crate::hops::NO_HOPS;
 
 /// Load of a channel: the number of host ports that are reached over it, and the number of switches without hosts that
-/// are reached over it. The search for the paths of single pairs counts a switch without hosts as one host port.
+/// are reached over it. [`super::search`] counts a switch without hosts as one host port.
 pub(super) type Load = [u32; 2];
 
 /// Number of switches that a parallel job handles.
@@ -23,7 +23,8 @@ const ARRIVED: u8 = NONE - 1;
 /// Places each pair of switches that has no layer and has shortest paths along the orientation in both directions:
 /// assigns the layer to the pair, and adds its paths to the routes and its turns to the graph.
 ///
-/// If several paths follow the orientation, the channel with the least `load` is chosen, and its load grows.
+/// If several channels from a switch follow the orientation, the one with the least `load` is chosen. Each choice adds
+/// to the load of the chosen channel.
 pub(super) fn place(
     network: &Network<'_>,
     orientation: &Orientation,
@@ -60,8 +61,8 @@ pub(super) fn place(
     }
 }
 
-/// Follows the route from the switch `from` up to the first switch that another call has visited. Fills in the missing
-/// slots on this route, and marks its turns.
+/// Follows the route from the switch `from` to the destination, or to the first switch that an earlier call for this
+/// destination has visited. Fills in the missing slots on this route, and marks its turns.
 fn follow(
     network: &Network<'_>,
     from: usize,
@@ -88,11 +89,11 @@ fn follow(
     }
 }
 
-/// For every two switches: the last stretch of the orientation in which a path from one to the other can start.
+/// For every two switches: the latest stretch of the orientation in which a path from one to the other can start.
 struct Stretches {
     switches: usize,
-    /// Indexed by destination and switch: the last stretch in which a path along the orientation can start; [`NONE`] if
-    /// no path follows the orientation.
+    /// Indexed by destination and switch: the stretch of a path's first channel. If several paths follow the
+    /// orientation, the latest of their stretches; [`NONE`] if no path does.
     first: Vec<u8>,
 }
 
@@ -182,8 +183,8 @@ impl Stretches {
                             && first[head] != NONE
                             && stretch <= first[head]
                     });
-                    // If loads are equal, the search starts at a different slot in each switch, so that routes to the
-                    // same destination join only near the destination.
+                    // Among equally loaded channels, the first one from the slot `begin` on is chosen. This slot varies
+                    // from switch to switch, so that routes to the same destination join only near the destination.
                     let degree = network.neighbours(switch).len();
                     let begin = network.slot(network.reverse(start)) % degree;
                     let turn = |channel| (channel - start + degree - begin) % degree;

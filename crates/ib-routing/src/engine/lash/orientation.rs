@@ -1,12 +1,19 @@
 //! Orientations: orders of the channels that many shortest paths follow.
 //!
-//! Assume a fixed order of all channels. A path that only proceeds to higher channels of this order cannot be part of a
-//! dependency cycle. Up*/down* is such an order: switches are numbered by a breadth-first search from a root. Channels
-//! to lower numbers come first, in descending order, then channels to higher numbers, in ascending order. Dimension
-//! order is another one. This module combines both: each dimension has its own up*/down* order of coordinates, starting
-//! at the coordinate of the root, and one dimension follows the other. On a cycle of
-//! switches, no such path passes the switch opposite to the root, so different roots exclude different paths. A graph
-//! without dimensions is treated as one dimension whose coordinates are the switches.
+//! Assume a fixed order of all channels. Paths whose next channel always comes later in this order cannot form a
+//! dependency cycle. This module combines two such orders:
+//!
+//! * Up*/down*: switches are numbered by a breadth-first search from a root. Channels to lower numbers come first,
+//!   sorted by the number of the switch that they leave, in descending order. Then come channels to higher numbers, in
+//!   ascending order.
+//! * Dimension order: the channels of one dimension come after those of the dimension before.
+//!
+//! Each dimension has its own up*/down* order, in which coordinates take the place of switches. The numbers start at
+//! the coordinate of the root. A graph without dimensions is treated as one dimension whose coordinates are the
+//! switches.
+//!
+//! On a cycle of switches, no path that follows this order passes through the switch opposite to the root. So
+//! different roots exclude different paths.
 
 use super::dimensions::Dimensions;
 use super::network::{NONE, Network};
@@ -42,7 +49,8 @@ impl Orientation {
                 }
                 let down = (to > from) != mirrored;
                 stretch[channel] = (2 * dimension) as u8 + u8::from(down);
-                // Channels to lower numbers are in descending order, channels to higher numbers in ascending order.
+                // Channels to lower numbers are sorted by `from` in descending order, channels to higher numbers in
+                // ascending order.
                 keys[channel] = (stretch[channel], if to < from { -from } else { from });
             }
         }
@@ -56,7 +64,7 @@ impl Orientation {
     }
 }
 
-/// A dimension, with its channels and the coordinates that they join.
+/// A dimension of a grid, or the whole network if `grid` is `None`.
 struct Axis<'a> {
     network: &'a Network<'a>,
     grid: Option<(&'a Dimensions, usize)>,

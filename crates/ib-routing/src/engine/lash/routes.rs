@@ -79,7 +79,7 @@ pub(super) struct Layout {
     /// The layer of each pair, indexed by both switches in any order. [`NONE`] on the diagonal and for unconnected
     /// switches.
     pub(super) layers: Vec<u8>,
-    /// By layer: an order of the channels that all turns of the layer follow, as the position of each channel.
+    /// By layer: the position of each channel in an order of the channels that all turns of the layer follow.
     pub(super) orders: Vec<Vec<u32>>,
 }
 

@@ -1,4 +1,4 @@
-//! Places pairs of switches one by one. For each pair, a search finds paths that close no cycle.
+//! Puts pairs of switches into a layer one by one. For each pair, a search finds paths that close no cycle.
 
 use super::dimensions::Dimensions;
 use super::graph::{DependencyGraph, State};
@@ -23,10 +23,11 @@ pub(super) struct PathSearch<'a> {
     options: Vec<Choice>,
     /// The turns that were added for the current pair, each with the channels before and after the turn.
     added: Vec<(usize, usize, usize)>,
-    /// The turns that were refused while the layer contained turns added for the current pair, each with the channels
-    /// before and after the turn.
+    /// The turns that did not fit into the layer while it contained turns added for the current pair. Each has the
+    /// channels before and after the turn.
     failed: Vec<(usize, usize, usize)>,
-    /// The next hops on the paths of the current pair, as destination, switch and slot.
+    /// The steps found for the current pair in both directions, each as destination, switch and slot of the next
+    /// switch.
     found: Vec<(usize, usize, u8)>,
 }
 
@@ -34,9 +35,9 @@ struct Step {
     switch: usize,
     /// The channel over which the path reached the switch.
     channel: Option<usize>,
-    /// In `options`, the index of the first possible next channel from this switch. `tried` counts the channels from
-    /// there on that were tried.
+    /// Index in `options` of the first possible next channel from this switch.
     first: usize,
+    /// Number of elements of `options` that were already tried, from `first` on.
     tried: usize,
     /// Number of turns in `added` when the path reached this switch.
     added: usize,
@@ -98,7 +99,8 @@ impl<'a> PathSearch<'a> {
             return true;
         }
         self.drop_added(0);
-        // A turn that cannot be added alone can never be added, so it is refused from now on.
+        // A turn that closes a cycle even without the turns added for this pair will always close one, so it is refused
+        // from now on.
         for &(turn, from, to) in &self.failed {
             if self.graph.state(turn) == State::Absent {
                 if self.graph.insert(turn, from, to) {

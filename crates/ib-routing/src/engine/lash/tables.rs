@@ -8,8 +8,8 @@ use crate::layers::Layers;
 use crate::lft::Lfts;
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Returns the forwarding tables. If a channel has several links, the LIDs reached over the channel are spread over
-/// them in turn.
+/// Returns the forwarding tables. If a channel has several links, the LIDs reached over the channel are assigned to
+/// these links in turn.
 pub(super) fn lfts(subnet: &Subnet<'_>, network: &Network<'_>, layout: &Layout) -> Lfts {
     let mut lfts = Lfts::new(subnet);
     lfts.par_tables_mut().enumerate().for_each(|(switch, table)| {
@@ -41,8 +41,8 @@ pub(super) fn lfts(subnet: &Subnet<'_>, network: &Network<'_>, layout: &Layout) 
     lfts
 }
 
-/// For each channel that leaves a switch, in the order of their slots: returns the switch's ports at the links of the
-/// channel.
+/// Returns the ports of a switch, grouped by the channel to which their links belong. The channels are in the order of
+/// their slots.
 fn links(subnet: &Subnet<'_>, network: &Network<'_>, switch: usize) -> Vec<Vec<u8>> {
     let mut links = vec![Vec::new(); network.neighbours(switch).len()];
     for (port, other, _) in subnet.switch_links(SwitchId(switch as u16)) {

@@ -10,13 +10,15 @@ use crate::subnet::SubnetOptions;
 
 fn fabric(kind: &str, drop_links: f64, seed: u64) -> Fabric {
     let mut words = kind.split(' ');
-    let name = words.next().expect("a kind");
-    let kind = Kind::parse(name, &words.collect::<Vec<_>>()).expect("a kind of fabric");
-    generate(&kind, &Options { drop_links, seed, ..Options::default() }).expect("a fabric")
+    let name = words.next().expect("`split` returns at least one word");
+    let kind = Kind::parse(name, &words.collect::<Vec<_>>())
+        .expect("the kind and its arguments are valid");
+    generate(&kind, &Options { drop_links, seed, ..Options::default() })
+        .expect("the parameters of the fabric are valid")
 }
 
 fn subnet(fabric: &Fabric) -> Subnet<'_> {
-    Subnet::discover(fabric, &SubnetOptions::default()).expect("linked")
+    Subnet::discover(fabric, &SubnetOptions::default()).expect("the fabric has a linked host")
 }
 
 fn vls(count: u8) -> RoutingOptions {
@@ -59,7 +61,7 @@ fn known_fabrics_need_the_expected_layers() {
 fn large_torus_needs_at_most_eight_vls() {
     let fabric = fabric("torus 8x8x8 hosts=2", 0.0, 0);
     let subnet = subnet(&fabric);
-    let routing = Lash.route(&subnet, &vls(8)).expect("8 VLs");
+    let routing = Lash.route(&subnet, &vls(8)).expect("8 VLs are enough");
     assert!(routing.layers.count() <= 8);
     let report = crate::check::check(&subnet, &routing.lfts, &routing.layers);
     assert!(report.is_sound());
@@ -95,7 +97,7 @@ fn lash_needs_no_more_layers_than_opensm() {
             let theirs =
                 first_fit::first_fit(&network, first_fit::lowest_ports(&network), &pairs, 64);
             let theirs = theirs.expect("64 layers are enough").count();
-            let ours = Lash.route(&subnet, &vls(15)).expect("15 VLs").layers.count();
+            let ours = Lash.route(&subnet, &vls(15)).expect("15 VLs are enough").layers.count();
             assert!(ours <= theirs, "{kind}: {ours} layers, OpenSM has {theirs}");
         }
     }
@@ -105,7 +107,7 @@ fn lash_needs_no_more_layers_than_opensm() {
 fn paths_are_spread_evenly_over_the_layers() {
     let fabric = fabric("torus 6x6 hosts=2", 0.0, 0);
     let subnet = subnet(&fabric);
-    let routing = Lash.route(&subnet, &RoutingOptions::default()).expect("8 VLs");
+    let routing = Lash.route(&subnet, &RoutingOptions::default()).expect("8 VLs are enough");
     let mut pairs = [0usize; 16];
     for a in subnet.switch_ids() {
         for b in subnet.switch_ids().filter(|&b| b != a) {
@@ -113,7 +115,8 @@ fn paths_are_spread_evenly_over_the_layers() {
         }
     }
     let used: Vec<usize> = pairs.into_iter().filter(|&pairs| pairs > 0).collect();
-    let (most, least) = (used.iter().max().expect("some"), used.iter().min().expect("some"));
+    let (most, least) =
+        (used.iter().max().expect("a layer is used"), used.iter().min().expect("a layer is used"));
     assert!(most - least <= most / 4, "{used:?}");
 }
 
@@ -122,10 +125,11 @@ fn unsupported_options_are_refused_with_a_reason() {
     let fabric = fabric("torus 5x5", 0.0, 0);
     let refusal = |lids: LidOptions, options: &RoutingOptions| {
         let options_of = SubnetOptions { sm_port: None, lids };
-        let subnet = Subnet::discover(&fabric, &options_of).expect("linked");
-        Lash.route(&subnet, options).expect_err("refused").to_string()
+        let subnet = Subnet::discover(&fabric, &options_of).expect("the fabric has a linked host");
+        Lash.route(&subnet, options).expect_err("lash does not support the options").to_string()
     };
-    let lmc = LidOptions { lmc: Lmc::new(1).expect("small"), ..LidOptions::default() };
+    let lmc =
+        LidOptions { lmc: Lmc::new(1).expect("an LMC is at most 7"), ..LidOptions::default() };
     assert_eq!(refusal(lmc, &vls(8)), "lash: LMC is 1; expected 0");
     assert_eq!(
         refusal(LidOptions::default(), &RoutingOptions { lash_start_vl: 8, ..vls(8) }),
@@ -160,7 +164,8 @@ proptest! {
         let subnet = subnet(&fabric);
         let with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            pool.expect("threads").install(|| Lash.route(&subnet, &vls(15)).expect("routes"))
+            pool.expect("the thread pool starts")
+                .install(|| Lash.route(&subnet, &vls(15)).expect("15 VLs are enough"))
         };
         let (one, four) = (with(1), with(4));
         prop_assert!(one.lfts == four.lfts && one.layers == four.layers);

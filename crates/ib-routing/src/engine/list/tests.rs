@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn engine_lists_are_parsed_like_in_opensm() {
-    let list: EngineList = "updn, minhop no_fallback".parse().expect("three words");
+    let list: EngineList = "updn, minhop no_fallback".parse().expect("the list is valid");
     assert_eq!(list.engines(), [EngineKind::UpDown, EngineKind::MinHop]);
     assert_eq!(list.to_string(), "updn,minhop,no_fallback");
     assert_eq!("ftree".parse(), Ok(EngineList::from(EngineKind::FatTree)));
@@ -18,7 +18,8 @@ fn empty_or_unknown_name_is_refused() {
 #[test]
 fn only_the_default_list_adds_engines_without_credit_loops() {
     use EngineKind::{Dor, Lash, MinHop, UpDown};
-    let candidates = |text: &str| text.parse::<EngineList>().expect("a list").candidates();
+    let candidates =
+        |text: &str| text.parse::<EngineList>().expect("the list is valid").candidates();
     assert_eq!(EngineList::default().candidates(), [MinHop, UpDown, Lash]);
     assert_eq!(candidates("auto"), [MinHop, UpDown, Lash]);
     assert_eq!(candidates("minhop"), [MinHop]);

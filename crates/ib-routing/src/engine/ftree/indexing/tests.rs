@@ -63,7 +63,7 @@ fn single_leaf_is_refused() {
     );
 }
 
-/// A digit has 255 values. Switches that get no value come after all others, in the order of their numbers.
+/// A digit has 255 values. Switches that get no value come after all others, in the order of their [`SwitchId`]s.
 #[test]
 fn leaves_beyond_the_digit_are_last() {
     let names: Vec<&'static str> =
@@ -81,8 +81,8 @@ fn leaves_beyond_the_digit_are_last() {
             net.link(leaf, &["root1"]);
         }
     }
-    // In wire order, GUID 0x300 is the first. The search goes up from there to root1, down to its other leaves, and
-    // then up to root0. Only 55 leaves of root0 get an index.
+    // In the order of byte-swapped GUIDs, leaf254 (GUID 0x300) is the first leaf. The search goes up from there to
+    // root1, down to the other leaves of root1, and then up to root0. Only 55 leaves of root0 get an index.
     let order = indexed(&net.build(), false).unwrap();
     let rest = (100..300).filter(|&index| index != 254).chain(0..100);
     let expected: Vec<&str> = [254].into_iter().chain(rest).map(|index| names[index]).collect();

@@ -16,7 +16,7 @@ fn ranks(fabric: &Fabric, root_guids: Option<Vec<Guid>>) -> Result<(Ranks, Vec<S
     }
 }
 
-/// Returns the ranks of the switches, by their numbers.
+/// Returns the rank of each switch, in the order of the switches.
 fn list(fabric: &Fabric, root_guids: Option<Vec<Guid>>) -> Vec<u16> {
     let (ranks, _) = ranks(fabric, root_guids).unwrap();
     subnet(fabric).switch_ids().map(|id| ranks.of(id)).collect()

@@ -1,4 +1,4 @@
-//! What the walks know about each switch, and the order of the switch's groups by load.
+//! The data of the walks about each switch, and the order of the switch's groups by load.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use super::super::ranking::Ranks;
 use super::Router;
 use crate::subnet::Subnet;
 
-/// What the walks know about a switch.
+/// The data of the walks about a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
     /// The position of the first group of the switch. Groups that lead down come first, then groups to siblings, then
@@ -18,8 +18,8 @@ pub(super) struct Local {
     down: u8,
     siblings: u8,
     up: u8,
-    /// At a root: the downward group that was selected last. The next series of upward turns selects the group after
-    /// it, and starts with that group.
+    /// At a root: index of one of its downward groups. It advances to the next group before each series of upward
+    /// turns, which starts there, and after each descent that reaches a channel adapter.
     pub(super) turn: u8,
     /// The family of the switch. Switches of a family have the same switches below them.
     pub(super) family: u16,
@@ -55,12 +55,13 @@ impl Local {
         start..start + usize::from(self.up)
     }
 
-    /// Returns true if a descending walk ends at the switch, because only channel adapters are below or beside it.
+    /// Returns true if a descending walk ends at the switch: it is not a root, and has neither siblings nor switches
+    /// below it.
     fn is_end(&self, below: &[u16]) -> bool {
         below.is_empty() && self.siblings == 0 && !self.is_root
     }
 
-    /// At a root: selects the downward group with which its next series of upward turns starts.
+    /// At a root: proceeds to the next downward group; after the last one, to the first.
     pub(super) fn advance_turn(&mut self) {
         self.turn = if self.turn + 1 < self.down { self.turn + 1 } else { 0 };
     }
@@ -71,15 +72,15 @@ impl Local {
 pub(super) enum Below {
     /// A channel adapter. The walk does not visit it, because only switches have LFTs.
     Adapter,
-    /// A switch at which the walk ends, with channel adapters.
+    /// A switch with channel adapters, at which the walk ends.
     Served,
-    /// A switch at which the walk ends, without channel adapters.
+    /// A switch without channel adapters, at which the walk ends.
     Unserved,
     /// A switch from which the walk continues down or to siblings.
     Further,
 }
 
-/// What the first walk knows about all switches and groups.
+/// The data of the walks about all switches and groups, as it is before the first walk.
 pub(super) struct State {
     pub(super) locals: Vec<Local>,
     /// By group: the kind of node at its far end.
@@ -118,7 +119,8 @@ impl State {
                 is_plain: siblings.is_empty() && !(is_root && has_adapter),
                 is_above_ends: false,
                 down_changed: false,
-                // `true`, because the groups of some switches are not ordered by index.
+                // The upward groups of some switches are not yet ordered by `Group::place`, so they are sorted at the
+                // first use.
                 up_changed: true,
             };
             ends.push(match (local.is_end(&below), has_adapter) {
@@ -174,7 +176,7 @@ impl Router<'_> {
     }
 }
 
-/// Orders groups by load. The sort is stable, so equally loaded groups keep their order by index.
+/// Orders groups by load, and equally loaded groups by [`Group::place`].
 ///
 /// Insertion sort is the fastest method, because only a few groups have got more load since the last sort.
 fn order_by(order: &mut [u32], groups: &[Group], load: impl Fn(&Group) -> u32) {

@@ -33,7 +33,7 @@ enum By {
 }
 
 impl Router<'_> {
-    /// Walks from a switch: first down, then up, and then turns upwards if this is permitted.
+    /// Walks from a switch: first down, then up, then to siblings. Finally turns upwards if this is permitted.
     ///
     /// Returns true if some channel adapter below a visited switch now has a route to the target.
     pub(super) fn climb(&mut self, at: usize, how: Climb) -> bool {
@@ -123,8 +123,8 @@ impl Router<'_> {
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
-    /// Turns upwards at a root: climbs from each switch below the root. The first climb is over the downward group
-    /// after the group that was selected last.
+    /// Turns upwards at a root: advances `Local::turn`, and climbs from each switch below the root, starting with the
+    /// downward group of this index.
     fn turn_at_root(&mut self, at: usize, how: Climb) -> bool {
         let mut served = false;
         self.locals[at].advance_turn();
@@ -230,7 +230,7 @@ impl Router<'_> {
         served
     }
 
-    /// Assigns a route over one link of a group to the far switch of this group.
+    /// Gives the far switch of a group a route over one of the group's links.
     #[inline(always)]
     fn reach(&mut self, at: usize, group: usize, link: Option<usize>, hops: u8) {
         let Group { far, far_port, .. } = self.groups[group];

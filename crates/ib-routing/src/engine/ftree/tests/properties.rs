@@ -105,7 +105,8 @@ fn check(fabric: &Fabric, options: &RoutingOptions) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// Returns a fabric of randomly linked switches with hosts, which have one or two ports.
+/// Returns a fabric with the given links between switches. `hosts` has the switches to which the two ports of each host
+/// are linked; the second port can be unlinked.
 fn tangle(switches: u8, links: &[(u8, u8)], hosts: &[(u8, Option<u8>)]) -> Fabric {
     let mut fabric = Fabric::new();
     let mut add = |kind, name: String, guid, ports| {
@@ -184,7 +185,7 @@ proptest! {
         let options =
             RoutingOptions { quasi_ftree_indexing: quasi, ..RoutingOptions::default() };
         if let Ok(routing) = FatTree.route(&subnet, &options) {
-            // A host with two ports belongs to two trees, which share only the cores.
+            // If hosts have two ports, the fabric has two trees. The subnet is the tree of the SM's port.
             for end_port in subnet.end_ports().iter().filter(|end_port| !end_port.is_switch()) {
                 for leaf in subnet.end_ports().iter().filter(|end_port| !end_port.is_switch()) {
                     let from = leaf.attachment.switch().unwrap();
@@ -214,7 +215,7 @@ proptest! {
             ..RoutingOptions::default()
         };
         let generated = Options { seed, drop_links, drop_switches, ..Options::default() };
-        // If the fabric has no hosts, there are no routes to check.
+        // If no host is left, `generate` fails, and there are no routes to check.
         let degraded = generate(&Kind::parse("xgft", &words).unwrap(), &generated);
         prop_assume!(degraded.is_ok());
         check(&degraded.unwrap(), &options)?;
