@@ -370,12 +370,13 @@ impl State {
             Request::CreateCqEx(create) => executor.create_cq_ex(&create, channel),
             _ => executor.execute(command),
         };
+        // A UD or UC send completes when its last packet has been sent.
+        adapter.device.flush();
         adapter.settle(&mut self.objects);
         if self.is_napping && !matches!(command.request, Request::ReqNotifyCq(_)) {
-            adapter.device.flush();
             return response;
         }
-        // Sends queued packets, and requests that the next packet on the link wakes the worker.
+        // Requests that the next packet on the link wakes the worker.
         match adapter.device.begin_wait() {
             Some(until) if until >= self.sleeps_until && !self.is_napping => {}
             _ => self.wake(),
