@@ -178,6 +178,11 @@ fn addresses(sim: &Sim, config: &SimConfig) -> Result<Addresses, DaemonError> {
 /// Returns all conditions on which a run depends, except its input. A replay compares them with those of the record.
 fn conditions(fabric: &Fabric, config: &SimConfig, script: Option<&str>) -> Conditions {
     let sum = |text: &str| format!("{:08x}", crc32fast::hash(text.as_bytes()));
+    let agents = match config.agents.as_deref() {
+        None => "none",
+        Some("") => "all nodes",
+        Some(nodes) => nodes,
+    };
     vec![
         ("fabric", sum(&described(fabric))),
         ("seed", config.seed.to_string()),
@@ -187,7 +192,7 @@ fn conditions(fabric: &Fabric, config: &SimConfig, script: Option<&str>) -> Cond
         ("linear-cap", config.linear_cap.to_string()),
         ("mcast-cap", config.mcast_cap.to_string()),
         ("answer-within", format!("{:?}", config.answer_within)),
-        ("agents", format!("{:?}", config.agents)),
+        ("agents", agents.to_owned()),
         ("script", script.map_or_else(|| "none".to_owned(), sum)),
         ("random-faults", format!("{} in {:?}", config.random_faults, config.random_time)),
     ]

@@ -115,8 +115,7 @@ impl Process {
             }
             Err(message) => {
                 *failed = Some(Instant::now());
-                // A failed write is ignored, because standard error may be closed.
-                let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&message));
+                print_error(&message);
                 Err(Errno::NO_DEVICE)
             }
         }
@@ -170,9 +169,7 @@ impl Process {
             }),
         };
         result.map_err(|error| {
-            let error = error.to_string();
-            let error = escaped(&error);
-            let _ = writeln!(std::io::stderr(), "ib-preload: cannot write sysfs: {error}");
+            print_error(&format!("cannot write sysfs: {error}"));
             Errno::NO_DEVICE
         })
     }
@@ -182,7 +179,10 @@ impl Process {
     fn root_of_verbs(&self, verbs: &Verbs) -> Result<&'static CStr, Errno> {
         let mut tree = lock(&self.tree);
         if tree.is_none() {
-            let new = Tree::empty().map_err(|_| Errno::NO_SPACE)?;
+            let new = Tree::empty().map_err(|error| {
+                print_error(&format!("cannot create a directory for sysfs: {error}"));
+                Errno::NO_SPACE
+            })?;
             let root: &CStr = Box::leak(sysfs::c_path(new.root()).into_boxed_c_str());
             *tree = Some((new, root));
         }
@@ -205,8 +205,7 @@ impl Process {
             match client.set_is_sm(is_sm) {
                 Ok(()) => *reported = is_sm,
                 Err(error) => {
-                    let error = error.to_string();
-                    let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&error));
+                    print_error(&error.to_string());
                 }
             }
         }
@@ -263,6 +262,11 @@ fn attach(again: bool) -> Result<(Client, bool), String> {
     }
     let is_sm = attach.is_sm;
     Client::attach(&attach).map(|client| (client, is_sm)).map_err(|error| error.to_string())
+}
+
+/// Prints an error of the library. A failed write is ignored, because standard error may be closed.
+fn print_error(message: &str) {
+    let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(message));
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

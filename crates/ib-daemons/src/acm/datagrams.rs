@@ -133,7 +133,7 @@ impl Datagrams {
         let addr = u64::from(slot) * SLOT as u64;
         let data = Data::One(Sge { addr, length: SLOT as u32, lkey });
         let wr = RecvWr { wr_id: RECEIVE | u64::from(slot), data };
-        // Posting fails only if the QP is in the error state. Such a QP receives nothing more.
+        // Each slot has one receive at a time, so the queue has room.
         let _ = hca.post_recv(now, partition_qp.qp, wr);
     }
 
@@ -180,7 +180,10 @@ impl Datagrams {
             let length = (wc.byte_len as usize).clamp(GRH, SLOT);
             let all = partition_qp.memory.to_vec(slot as usize * SLOT, length);
             let p_key = partition_qp.p_key;
-            self.receive_into(hca, now, partition, slot);
+            // A receive of a QP in the error state is flushed immediately, so it is not posted again.
+            if wc.status != WcStatus::WrFlushErr {
+                self.receive_into(hca, now, partition, slot);
+            }
             let (Ok(mut all), true) = (all, is_good) else { continue };
             let bytes = all.split_off(GRH);
             let sl = ServiceLevel::new(wc.sl).unwrap_or_default();

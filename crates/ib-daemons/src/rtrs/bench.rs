@@ -163,6 +163,8 @@ struct Bench<'a> {
     orders: Orders,
     /// True once a signal has stopped the benchmark.
     is_ended: bool,
+    /// The last printed failure of a path.
+    last_failure: Option<String>,
     workload: Workload,
     outstanding: Vec<Option<Outstanding>>,
     free: Vec<usize>,
@@ -188,6 +190,7 @@ impl<'a> Bench<'a> {
             config,
             orders,
             is_ended: false,
+            last_failure: None,
             outstanding: vec![None; depth],
             free: (0..depth).rev().collect(),
             verifier: config.verify.then(|| Verifier::new(workload.size())),
@@ -312,7 +315,7 @@ impl<'a> Bench<'a> {
             ended = true;
             self.end(slot as usize, errno, disk.data());
         }
-        if !remote::print_events(disk) {
+        if !remote::print_events(disk, &mut self.last_failure) {
             return Ok(false);
         }
         if !moved && !ended {

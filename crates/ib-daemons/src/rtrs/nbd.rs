@@ -56,13 +56,14 @@ fn offer(
     }
     out.flush()?;
     let failed = |error| DaemonError::failed(format_args!("cannot drive the HCAs: {error}"));
+    let mut last_failure = None;
     loop {
         alarm.silence();
         let moved = disk.progress().map_err(failed)? | server.progress(disk);
         while let Some(why) = server.poll_failed() {
             say!("an NBD client has disconnected: {why}");
         }
-        if !remote::print_events(disk) {
+        if !remote::print_events(disk, &mut last_failure) {
             return Err(DaemonError::Reported);
         }
         if let Some(Order::End) = orders.take() {

@@ -7,7 +7,7 @@ use ib_block::Geometry;
 use ib_os::clock;
 use ib_os::signals::{Order, Orders};
 use ib_rnbd::{ReadMode, RemoteConfig, RemoteEvent};
-use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, SharedKey};
+use ib_rtrs::{ClientConfig, ClientEvent, PathId, PathSpec, PathState, SharedKey};
 use ib_storage::rtrs::{Devices, RemoteDisk};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
@@ -115,13 +115,12 @@ fn until_open(
                 }
                 RemoteEvent::Refused(_, error) => return Err(DaemonError::failed(error)),
                 RemoteEvent::Session(ClientEvent::PathDown { path, why: reason, retried }) => {
-                    let name = disk.rtrs().spec(path).map(|spec| spec.address.to_string());
-                    let failure = format!("{}: {reason}", name.unwrap_or_default());
-                    if !retried {
+                    let failure = format!("{}: {reason}", path_name(disk, path));
+                    if !retried && !may_connect(disk) {
                         return Err(DaemonError::Failed(failure));
                     }
                     if why.as_ref() != Some(&failure) {
-                        say!("{failure}; retrying");
+                        say!("{failure}{}", if retried { "; retrying" } else { "" });
                     }
                     why = Some(failure);
                 }
@@ -140,10 +139,25 @@ fn until_open(
     }
 }
 
-/// Prints the events of the paths and of the device; returns false once the device is closed.
-pub fn print_events(disk: &mut RemoteDisk) -> bool {
+/// Returns true if a path is connected, or may become connected without a command of the user.
+fn may_connect(disk: &RemoteDisk) -> bool {
+    let rtrs = disk.rtrs();
+    rtrs.paths().any(|path| {
+        let state = rtrs.path_state(path);
+        matches!(state, Some(PathState::Connecting | PathState::Connected | PathState::Waiting))
+    })
+}
+
+/// Returns the addresses of a path, for messages.
+fn path_name(disk: &RemoteDisk, path: PathId) -> String {
+    let spec = disk.rtrs().spec(path);
+    spec.map_or_else(|| "a removed path".to_owned(), |spec| spec.address.to_string())
+}
+
+/// Prints the events of the paths and of the device; returns false once the device is closed. `last_failure` is the
+/// last printed failure of a path. While the same failure repeats, it is not printed again.
+pub fn print_events(disk: &mut RemoteDisk, last_failure: &mut Option<String>) -> bool {
     while let Some(event) = disk.poll_event() {
-        let name = |path| disk.rtrs().spec(path).map(|spec| spec.address.to_string());
         match event {
             RemoteEvent::Refused(_, why) => {
                 say!("{why}");
@@ -152,10 +166,15 @@ pub fn print_events(disk: &mut RemoteDisk) -> bool {
             RemoteEvent::Opened(..) => say!("the device is open again"),
             RemoteEvent::Session(ClientEvent::PathDown { path, why, retried }) => {
                 let then = if retried { "; retrying" } else { "" };
-                say!("{}: {why}{then}", name(path).unwrap_or_default());
+                let failure = format!("{}: {why}{then}", path_name(disk, path));
+                if last_failure.as_ref() != Some(&failure) {
+                    say!("{failure}");
+                }
+                *last_failure = Some(failure);
             }
             RemoteEvent::Session(ClientEvent::PathUp(path)) => {
-                say!("{}: connected", name(path).unwrap_or_default());
+                *last_failure = None;
+                say!("{}: connected", path_name(disk, path));
             }
             RemoteEvent::Session(ClientEvent::Lost) => say!("no path is connected; requests wait"),
             RemoteEvent::Session(_) => {}

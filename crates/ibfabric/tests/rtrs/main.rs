@@ -279,6 +279,37 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
 }
 
 #[test]
+fn waiting_nbd_server_survives_loss_of_one_of_two_paths() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = |name: &str| dir.path().join(name).to_str().expect("the path is UTF-8").to_owned();
+    let (owner, socket, control) = (path("owner"), path("nbd"), path("control"));
+    let server = Server::start(&["--export", "disk0=mem:1M"]);
+    let owner = server.nbd(&owner, &[]);
+    let paths = ["127.0.0.4@127.0.0.1", "127.0.0.5@127.0.0.1"];
+    let words = ["nbd", "--path", paths[0], "--path", paths[1], "--udp-port", &server.udp];
+    let more = ["--socket", &socket, "--device", "disk0", "--control", &control, "--wait", "60"];
+    let waiting = std::thread::spawn({
+        let command = ibfabric(&[&words[..], &more, &["--session", "waiting"]].concat());
+        move || Running::ready(command)
+    });
+    let file = |name: &str| format!("rtrs-client/waiting/paths/ip:127.0.0.4@ip:127.0.0.1/{name}");
+    let ctl = |words: &[&str]| {
+        let output = ibfabric(&[&["rtrs", "ctl", "--control", &control], words].concat()).output();
+        output.expect("the program can be started")
+    };
+    let end = Instant::now() + Duration::from_secs(30);
+    while text(&ctl(&["get", &file("state")]).stdout).trim() != "connected" {
+        assert!(Instant::now() < end, "expected a connected path in time");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let output = ctl(&["set", &file("disconnect"), "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    drop(owner);
+    let _nbd = waiting.join().expect("the NBD server is ready");
+    assert_eq!(Program::connect(&socket, "disk0").size, 1 << 20);
+}
+
+#[test]
 fn read_only_device_rejects_writes() {
     let dir = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = dir.path().join("nbd.sock");
