@@ -85,7 +85,7 @@ impl Options {
                 None => format!("{name} default"),
             }),
             "ibacmp default",
-            "Provider of a subnet, given by its prefix, or of all subnets without a line (default).\n\
+            "Provider of a subnet, given by its prefix; `default` stands for all subnets without a line of their own.\n\
              The only provider is ibacmp. Repeatable.",
         );
     }
@@ -197,7 +197,8 @@ impl Options {
         file.key(
             "check_interval",
             in_units(self.check_interval, 1, "0"),
-            "Interval in seconds at which addresses in use are verified; 0 for only before addr_timeout.",
+            "Interval in seconds at which addresses in use are verified. With 0, an address is verified only before its\n\
+             addr_timeout.",
         );
         file.key(
             "announce",
@@ -223,8 +224,8 @@ impl Options {
             }),
             "100 4096",
             "A group beside the base group: rate in Gbit/s, MTU in bytes and, optionally, service level.\n\
-             Routes use the last group that both machines have joined. Up to five lines, in ascending order\n\
-             of preference.",
+             With route_prot acm, a route uses the group with the highest rate, MTU and service level that\n\
+             both machines have joined. Up to five lines.",
         );
     }
 }
