@@ -70,7 +70,7 @@ pub fn open(
     match until_open(args, &mut disk, orders) {
         Ok(geometry) => Ok(Opened { disk, geometry, tracing }),
         Err(why) => {
-            // If the session is closed here, the server need not detect the disconnect by a timeout.
+            // Closes the session, because the server would otherwise notice the disconnect only after a timeout.
             close((disk, tracing)).ok();
             Err(why)
         }
@@ -80,8 +80,8 @@ pub fn open(
 /// Time between two attempts to open the device while another client has it open.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Waits until the device is open. If a client has died without closing the device, the server must first close that
-/// client's session.
+/// Waits until the device is open. Retries if the server refuses it temporarily: the session of a killed client keeps
+/// the device open until the server closes that session.
 fn until_open(
     args: &RemoteDeviceConfig,
     disk: &mut RemoteDisk,
@@ -140,7 +140,7 @@ fn until_open(
     }
 }
 
-/// Prints the events of the paths and of the device; returns false once the device is closed.
+/// Prints the events of the paths and of the device; returns false if the server has refused to reopen the device.
 pub fn print_events(disk: &mut RemoteDisk) -> bool {
     while let Some(event) = disk.poll_event() {
         let name = |path| disk.rtrs().spec(path).map(|spec| spec.address.to_string());
@@ -183,7 +183,7 @@ pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError>
 fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
     let name = args.session.clone().unwrap_or_else(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        // Dots in the host name are replaced, since the name of a session must not contain dots.
+        // Dots and slashes in the host name are replaced, since the name of a session must not contain them.
         let host = host.trim().replace(['.', '/'], "-");
         format!("ibfabric-{host}-{}", std::process::id())
     });
@@ -205,8 +205,8 @@ fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
 }
 
 impl Opened {
-    /// Closes the session, and waits a limited time for the server's confirmation. Stops the capture that the options
-    /// have started.
+    /// Closes the session, and waits a limited time for the server's confirmation. Stops the capture, if one was
+    /// configured.
     ///
     /// # Errors
     /// Fails if the HCAs fail.
