@@ -7,7 +7,7 @@ use ib_types::Gid;
 use ib_wire::acm::{Entry, EntryFlags, EntryType};
 use ib_wire::mad::acm::AddressType;
 
-/// Maximum length of a name in bytes: the field of 64 bytes ends with a zero.
+/// Maximum length of a name in bytes: the field of 64 bytes ends with a zero byte.
 pub const LONGEST_NAME: usize = 63;
 
 /// A name or an address of an endpoint.
@@ -15,7 +15,7 @@ pub const LONGEST_NAME: usize = 63;
 /// The case of ASCII letters does not matter when names are compared, so names are stored in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
-    /// A name, such as a host name: 1 to 63 bytes of UTF-8 in lower case, without zeros.
+    /// A name, such as a host name: 1 to 63 bytes of UTF-8 in lower case, without zero bytes.
     Name(Box<str>),
     /// An IPv4 address.
     V4(Ipv4Addr),
@@ -37,7 +37,7 @@ pub enum AddressError {
     /// A name is too long.
     #[error("the name has {0} bytes: expected 1 to {LONGEST_NAME}")]
     Long(usize),
-    /// A name contains a zero, or is not UTF-8.
+    /// A name contains a zero byte, or is not UTF-8.
     #[error("the name is not text: expected UTF-8 without zeros")]
     NoText,
     /// The address is of a type that cannot be resolved.
@@ -52,7 +52,7 @@ impl Address {
     /// Creates a name.
     ///
     /// # Errors
-    /// Fails if the name is empty, longer than 63 bytes, or contains a zero.
+    /// Fails if the name is empty, longer than 63 bytes, or contains a zero byte.
     pub fn name(name: &str) -> Result<Self, AddressError> {
         match name.len() {
             0 => Err(AddressError::Empty),
@@ -114,8 +114,8 @@ impl Address {
     /// # Errors
     /// Fails if the type is unknown, or if the name is invalid.
     pub fn from_field(kind: AddressType, field: &[u8; 64]) -> Result<Self, AddressError> {
-        let four = *field.first_chunk::<4>().expect("64 bytes");
-        let sixteen = *field.first_chunk::<16>().expect("64 bytes");
+        let four = *field.first_chunk::<4>().expect("the field has 64 bytes");
+        let sixteen = *field.first_chunk::<16>().expect("the field has 64 bytes");
         match kind {
             AddressType::NAME => {
                 let end = field.iter().position(|&byte| byte == 0);
@@ -190,8 +190,10 @@ mod tests {
     #[test]
     fn written_fields_are_read_back() {
         let texts = ["Node-17.Example", "10.1.2.3", "fd00::17"];
-        let mut all: Vec<Address> =
-            texts.iter().map(|text| Address::parse(text).expect("an address")).collect();
+        let mut all: Vec<Address> = texts
+            .iter()
+            .map(|text| Address::parse(text).expect("the text is an address"))
+            .collect();
         all.extend([Address::Gid(Gid(0xfe80 << 112 | 7)), Address::Lid(0x1234)]);
         for address in all {
             let (kind, field) = address.to_field();

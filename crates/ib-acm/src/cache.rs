@@ -33,7 +33,7 @@ impl Timestamp {
     }
 }
 
-/// Route to a peer that the SA returned, or that is preloaded from a file.
+/// Route to a peer: either the SA returned it, or a file preloads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SaRoute {
     pub(crate) learned: Timestamp,
@@ -113,7 +113,7 @@ impl SaRoute {
     }
 }
 
-/// Group index of a peer that has no multicast group in common with the endpoint.
+/// Group index of a peer that has no multicast group in common with the local endpoint.
 pub(crate) const NO_GROUP: u8 = u8::MAX;
 
 /// A port with cached addresses.
@@ -122,13 +122,14 @@ pub(crate) struct Peer {
     pub(crate) gid: Gid,
     /// LID from which the peer sent messages; 0 if the peer sent none.
     pub(crate) lid: u16,
-    /// Index of the most preferred multicast group that the peer and the endpoint have joined; [`NO_GROUP`] if none.
+    /// Index of the most preferred multicast group that both the peer and the local endpoint have joined; [`NO_GROUP`]
+    /// if none.
     pub(crate) group: u8,
     /// Number of addresses that the peer owns.
     addresses: u16,
     /// QP of the peer's ACM service; 0 if unknown.
     pub(crate) qpn: u32,
-    /// Index of the peer's first address.
+    /// Index of the first address in the peer's linked list; [`NONE`] if the list is empty.
     first: u32,
     /// Time at which the peer or the SA last confirmed the peer.
     pub(crate) confirmed: Timestamp,
@@ -138,7 +139,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Stores the route to the peer that the SA returned.
+    /// Stores a route that the SA returned. This also confirms the peer, unless the peer has an ACM service.
     pub(crate) fn set_route(&mut self, path: &PathRecord, now: Instant) {
         self.route = Some(SaRoute::of(path, now));
         self.confirm_by_sa(now);
@@ -165,7 +166,7 @@ struct CachedAddress {
     address: Address,
     /// Index of the peer that owns the address.
     peer: u32,
-    /// Index of the next address of the same owner.
+    /// Index of the next address in the owner's linked list; [`NONE`] at the end.
     next: u32,
     /// Time at which the owner last confirmed the address.
     seen: Timestamp,
@@ -182,7 +183,7 @@ pub(crate) const MAX_ADDRESSES: u16 = 64;
 pub(crate) enum BindResult {
     /// The address was not cached.
     New,
-    /// The peer was the owner of the address before.
+    /// The peer already owned the address. The call has confirmed it.
     Same,
     /// The address belongs to this other peer. The cache was not changed.
     Other(PeerKey),
@@ -247,7 +248,8 @@ impl AddressCache {
         self.by_address.find(hash, is_it).copied()
     }
 
-    /// Sets the maximum number of addresses. Evicts addresses that were not used recently until no excess remains.
+    /// Sets the maximum number of addresses, and evicts addresses until the cache fits. Preloaded addresses are never
+    /// evicted.
     pub(crate) fn set_max(&mut self, max: usize) {
         self.max_addresses = max;
         while self.addresses.count > max && self.evict(PeerKey(NONE)) {}
@@ -322,8 +324,8 @@ impl AddressCache {
         self.by_gid.find(hash, is_it).map(|&number| PeerKey(number))
     }
 
-    /// Returns the name or IP address that a request to the peer asks for. It is the most recently confirmed one
-    /// or, if none was confirmed, a preloaded one. Ignores the address `but`.
+    /// Returns the name or IP address with which checks query a peer. Prefers addresses that are not preloaded, and of
+    /// these the most recently confirmed one. Never returns the address `but`.
     pub(crate) fn address_to_query(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
         let may_be = |it: &Address| !is_assigned_by_sm(it) && Some(it) != but;
         let answered = self.of_peer(key).filter(|cached| may_be(&cached.address));
@@ -332,10 +334,11 @@ impl AddressCache {
             .map(|cached| &cached.address)
     }
 
-    /// Returns the address whose last confirmation is the oldest, among the addresses of the peer that:
+    /// Returns the address of the peer that has not been confirmed for the longest time. Considers only addresses that:
     ///
-    /// * were confirmed at least `age` ago,
-    /// * were used since then,
+    /// * are not preloaded,
+    /// * were last confirmed at least `age` ago,
+    /// * were used after this confirmation,
     /// * and satisfy the predicate `which`.
     pub(crate) fn aging_address(
         &self,
@@ -546,7 +549,8 @@ impl AddressCache {
         self.peers.slots.len()
     }
 
-    /// Calls `with` for each address: address, owner, time of the last confirmation, true if the address is preloaded.
+    /// Calls `with` for each address. The arguments are the address, its owner, the time of its last confirmation, and
+    /// true if it is preloaded.
     pub(crate) fn each(&self, mut with: impl FnMut(&Address, &Peer, Timestamp, bool)) {
         for slot in &self.addresses.slots {
             if let Slot::Taken(cached) = slot

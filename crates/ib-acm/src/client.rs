@@ -1,4 +1,4 @@
-//! Client of the service: queries paths, counters and endpoints.
+//! Client of the ACM service: queries paths, counters and endpoints.
 //!
 //! | file | holds |
 //! |---|---|

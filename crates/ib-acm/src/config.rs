@@ -7,11 +7,12 @@
 //! | [`hosts`] | `ibacm_hosts.data` | [`HostFile`]: preloaded names and addresses of other machines, and their GIDs |
 //! | [`routes`] | `ibacm_route.data` | [`Routes`]: preloaded routes, as dumped by an SM |
 //!
-//! The readers and writers open no files. Readers take the bytes of a file, and its name for messages. Writers return
-//! text. Lines end with a line feed, with or without a carriage return. A word that starts with `#` begins a comment.
+//! The readers and writers open no files. Readers take the contents of a file, and writers return text. Readers that
+//! can fail also take the name of the file, for the error. Lines end with a line feed, with or without a carriage
+//! return. A word that starts with `#` begins a comment.
 //!
-//! Readers accept the same input as ibacm, and ignore the same parts. Each ignored part is reported as a [`Warning`]
-//! with the found text, the expected text and the consequence.
+//! Readers accept the formats of ibacm. Each part that a reader ignores is reported as a [`Warning`] with the found
+//! text, the expected text and the consequence. Only [`Options::read`] fails if a value is invalid.
 //!
 //! ```
 //! use ib_acm::config::Options;

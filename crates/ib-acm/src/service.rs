@@ -5,7 +5,7 @@
 //! | `endpoint_table` | ports and endpoints: creation, changes, removal |
 //! | `source` | selection of the endpoints that resolve a client request |
 //! | `status` | endpoints, caches and counters, for queries of clients and for the console |
-//! | `resolver` | address and route resolution of one endpoint; owns the parts from `groups` to `limiter` |
+//! | `resolver` | address and route resolution of one endpoint; owns the state of `groups` to `limiter` |
 //! | `groups` | multicast groups: join, leave, repeated joins |
 //! | `announcements` | announcements of the endpoint's addresses |
 //! | `route_policy` | choice between routes derived from groups and routes of the SA; comparison of service levels |
@@ -25,7 +25,7 @@
 //! The service owns no socket and no clock. Its owner passes messages of clients to [`Service::request`], and datagrams
 //! and MADs to [`Service::handle`]. After these calls and after [`Service::handle_timeout`], the owner calls
 //! [`Service::poll_action`], [`Service::poll_reply`] and [`Service::poll_event`] until they return `None`.
-//! [`Service::drive`] passes the input and the actions of a [`Port`].
+//! [`Service::drive`] makes these calls for the input and the actions of a [`Port`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -128,7 +128,7 @@ impl Service {
         self.shared.pending.count
     }
 
-    /// Returns the sum of each counter over all endpoints.
+    /// Returns the sum of each counter over all endpoints, including removed ones.
     #[must_use]
     pub fn perf_counters(&self) -> PerfCounters {
         self.table.counters()
@@ -169,7 +169,7 @@ impl Service {
         self.table.remove_port(now, &mut self.shared, id);
     }
 
-    /// Leaves the groups of all endpoints, before the service exits.
+    /// Removes all endpoints, which leave their groups. The owner calls this before the service exits.
     pub fn leave(&mut self, now: Instant) {
         self.table.remove_all(now, &mut self.shared);
     }
@@ -178,7 +178,7 @@ impl Service {
     /// add preloaded routes again with [`Service::preload_paths`].
     pub fn configure(&mut self, now: Instant, config: ServiceConfig) {
         let before = std::mem::replace(&mut self.shared.config, config);
-        // The interval of cache sweeps may have changed.
+        // The next sweep is rescheduled, because the new configuration may have another interval.
         self.next_sweep = Some(now + self.shared.config.timeout);
         self.table.reconfigure(now, &mut self.shared, &before);
     }
@@ -199,7 +199,7 @@ impl Service {
         self.table.preload_paths(now, id, paths);
     }
 
-    /// Handles a client message, which consists of its header, its data, and the byte order of its length field.
+    /// Handles a client message. `message` is its header, its data, and the byte order of the length in the header.
     ///
     /// If the response is known immediately, appends it to `out` and returns true. Otherwise returns false, and
     /// [`Service::poll_reply`] returns the response later.

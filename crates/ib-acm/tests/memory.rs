@@ -1,5 +1,5 @@
-//! Measures the memory per cached address as resident memory. This test has a separate process, since it measures all
-//! memory of its process.
+//! Measures the resident memory per cached address. The test has its own process, because resident memory is known only
+//! for a whole process.
 
 use std::fs;
 
@@ -21,9 +21,9 @@ const PORT: PortId = PortId(1);
 
 /// Returns the resident memory of the process in bytes.
 fn resident() -> usize {
-    let text = fs::read_to_string("/proc/self/status").expect("a table");
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
-    let kilobytes: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    let text = fs::read_to_string("/proc/self/status").expect("the file is readable");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the line exists");
+    let kilobytes: usize = line.trim().trim_end_matches(" kB").parse().expect("the value is in kB");
     kilobytes * 1024
 }
 
@@ -31,7 +31,7 @@ fn resident() -> usize {
 type AddressOf = fn(u32) -> Address;
 
 fn name(host: u32) -> Address {
-    Address::name(&format!("node-{host:06}.cluster.example")).expect("a name")
+    Address::name(&format!("node-{host:06}.cluster.example")).expect("the name is valid")
 }
 
 /// Returns an announcement: the request of a host for its own address.
@@ -56,10 +56,10 @@ fn announcement(address: &Address) -> AcmMessage {
 
 /// Resolves an address for a client. The response of the SA has the destination LID `dlid`.
 fn resolve(service: &mut Service, now: Instant, address: &Address, dlid: u16) {
-    let entry = address.to_entry(EntryFlags::DESTINATION).expect("an address");
+    let entry = address.to_entry(EntryFlags::DESTINATION).expect("the address has an entry");
     let mut bytes = Vec::new();
     Resolve::request([0; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
-    let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
+    let header = ClientHeader::parse(bytes.first_chunk().expect("the header is complete"));
     let message = (&header, &bytes[HEADER_LENGTH..], ByteOrder::NATIVE);
     assert!(!service.request(now, ClientId(1), message, &mut Vec::new()), "the route is not known");
     while let Some(action) = service.poll_action(now, PORT) {
@@ -74,7 +74,7 @@ fn resolve(service: &mut Service, now: Instant, address: &Address, dlid: u16) {
             service.handle(now, PORT, Arrived::Mad(Box::new(answer)));
         }
     }
-    let (_, answer) = service.poll_reply().expect("a reply");
+    let (_, answer) = service.poll_reply().expect("a reply is queued");
     assert_eq!(ClientStatus(answer[2]), ClientStatus::SUCCESS);
 }
 
@@ -97,7 +97,7 @@ fn cached_address_takes_at_most_300_bytes() {
 
 /// Returns a service that has cached many ports. Each port has an address of the given kind.
 fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
-    let state = port("dev", Guid(1), 1, vec![Address::name("own").expect("a name")]);
+    let state = port("dev", Guid(1), 1, vec![Address::name("own").expect("the name is valid")]);
     let now = Instant::ZERO;
     // With several outstanding SA requests, unanswered joins do not delay path queries.
     let config = ServiceConfig { sa_depth: 16, ..ServiceConfig::default() };
@@ -108,8 +108,8 @@ fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
     let count = (1 << 17) + 1000;
     for host in 0..count {
         let destination = Gid::new(PREFIX, Guid(0x1000 + u64::from(host)));
-        // Several ports have the same LID, because there are fewer LIDs than ports. These ports are seen at the same
-        // time, so the common LID triggers no check.
+        // There are fewer LIDs than ports, so several ports have the same LID. These ports send their messages at the
+        // same time, so the service does not check whether one of them has moved.
         let dlid = (host % 0xb000 + 2) as u16;
         let route = Route { destination, dlid, is_global: true, ..Route::default() };
         let (p_key, qpn) = (PKey::DEFAULT, Qpn::truncated(0x100));

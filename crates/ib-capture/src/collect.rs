@@ -41,7 +41,7 @@ pub struct Counted {
     pub has_ended: bool,
 }
 
-/// Position of a packet in the output.
+/// A packet in the output: the offset of its end, the index of its queue pair, and its interface.
 struct OutputPacket {
     end: usize,
     source: u32,
@@ -63,7 +63,7 @@ pub struct Collector {
     /// Time in nanoseconds since 1970 at which the HCAs' clock was zero.
     epoch: u64,
     merge: Merge,
-    /// Positions of the packets that were written since the last call of [`Collector::settle`].
+    /// Packets that were added to the output since the last call of [`Collector::settle`].
     output_packets: Vec<OutputPacket>,
     /// Number of bytes that [`Collector::output`] has returned since the last call of
     /// [`Collector::settle`].
@@ -80,13 +80,14 @@ pub struct Collector {
     packets: u64,
 }
 
-/// Maximum lengths in bytes of a statistics block, and of an interface block except for its name.
+/// Maximum length of a statistics block in bytes.
 const STATISTICS: u64 = 200;
+/// Maximum length of an interface block in bytes, without the name of the interface.
 const INTERFACE: u64 = 48;
 
-/// Maximum lengths in bytes of a packet block except for its data and comments, and of a comment
-/// except for its text.
+/// Maximum length of a packet block in bytes, without its data and comments.
 const PACKET: u64 = 88;
+/// Maximum length of a comment option in bytes, without its text.
 const COMMENT: u64 = 8;
 
 impl Collector {
@@ -383,8 +384,8 @@ impl Collector {
         out.clear();
     }
 
-    /// Decides the counts of the packets that were added to the output since the last call: as
-    /// captured if `is_written` is true, otherwise as not written.
+    /// Counts the packets that were added to the output since the last call: as captured if
+    /// `is_written` is true, otherwise as not written.
     pub fn settle(&mut self, is_written: bool) {
         self.output_packets.clear();
         self.handed = 0;
@@ -395,8 +396,8 @@ impl Collector {
         }
     }
 
-    /// Decides the counts of the packets that were added to the output since the last call. Those
-    /// within its first `bytes` bytes count as captured, the others as not written.
+    /// Counts the packets that were added to the output since the last call. Packets within the first
+    /// `bytes` bytes of this output count as captured, later packets as not written.
     pub fn settle_first(&mut self, bytes: usize) {
         for OutputPacket { source, place, .. } in
             self.output_packets.iter().take_while(|mark| mark.end <= bytes)
@@ -421,7 +422,7 @@ impl Collector {
     }
 }
 
-/// The reason why writing blocks to memory cannot fail.
+/// Text for `expect` where a block is written to memory.
 const IN_MEMORY: &str = "writing a block to memory does not fail";
 
 /// Suffixes of interface names: for sent packets, received packets, and reports of lost packets.

@@ -11,7 +11,7 @@
 //! | `clock` | [`Clocks`]: offset and drift, from the fastest packets of both directions |
 //! | `message` | [`Message`]: messages and the [`Part`]s of their latency |
 //! | `event` | [`EventKind`]: events on queue pairs, between which the time is measured |
-//! | `percentiles` | [`Percentiles`]: percentiles |
+//! | `percentiles` | [`Percentiles`]: percentiles of times |
 //!
 //! ```
 //! use ib_capture::CaptureFile;
@@ -195,8 +195,8 @@ impl Correlator {
     }
 }
 
-/// Aligns the streams that share PSNs (requests, and the responses to them): the same PSN gets the
-/// same position in all of them.
+/// Aligns the streams that share PSNs (requests, and the responses to them): packets with the same PSN
+/// then have the same `CapturedPacket::position` in all these streams.
 fn align(flows: &[Flow], streams: &mut [Stream]) {
     for flow in flows {
         let back = flow.back.map_or([None; 2], |back| flows[back].views);
@@ -228,8 +228,7 @@ pub struct Correlation {
     files: Vec<FileCounts>,
     streams: Vec<Stream>,
     flows: Vec<Flow>,
-    /// For each flow, how many requests and how many responses both captures contain, or only one
-    /// of them.
+    /// For each flow, the counters of its requests and of its responses.
     matched: Vec<[MatchCounts; 2]>,
     clocks: Clocks,
     oriented: BTreeSet<u8>,
@@ -237,7 +236,7 @@ pub struct Correlation {
     ambiguous: u64,
     is_passing: bool,
     are_duplicates: bool,
-    /// By file.
+    /// For each file, the times at which packets are missing.
     gaps: Vec<Gaps>,
     pairs: Vec<Pair>,
 }
@@ -280,8 +279,8 @@ impl Correlation {
         &self.clocks
     }
 
-    /// Returns the indices of the files without packet directions whose end of the connection was inferred from
-    /// response times.
+    /// Returns the indices of the files that do not report packet directions, but whose response times showed at which
+    /// end of the connections they were captured.
     #[must_use]
     pub const fn oriented(&self) -> &BTreeSet<u8> {
         &self.oriented
@@ -353,8 +352,8 @@ impl Correlation {
         let back = flow.back.map(|back| &self.flows[back]);
         let stream = |number: Option<usize>| number.map(|number| &self.streams[number]);
         let responses = back.and_then(|back| {
-            // A capture taken between both ends has one stream per direction, which is stored as
-            // the sender's.
+            // A single capture without packet directions has one stream per direction. The stream is
+            // stored as if it was captured at the sender.
             let view = if self.is_passing { SENT } else { RECEIVED };
             back.views[view]
         });

@@ -22,12 +22,12 @@ pub struct PortOptions {
     pub spin: u64,
     /// Maximum number of outstanding packets of each connection; `None` for the default.
     pub window: Option<u32>,
-    /// The value of the option `--acm`.
+    /// Address of the ACM service to query for paths, from the option `--acm`. For `None`, see [`name_service`].
     pub acm: Option<String>,
 }
 
-/// Opens an HCA at a local IP address. The HCA drops packets with a UDP checksum of zero; a message reports the first
-/// one.
+/// Opens an HCA at a local IP address. When the HCA first drops a packet because of a UDP checksum of zero, a message
+/// names the sender.
 ///
 /// # Errors
 /// Fails if the HCA cannot be opened at the address.
@@ -66,7 +66,8 @@ pub fn attach(options: &PortOptions) -> Result<Device, DaemonError> {
     Ok(device)
 }
 
-/// Returns the ACM service to query for paths; `None` if paths are queried from the SA.
+/// Returns the ACM service to query for paths; `None` if paths are queried from the SA. If `acm` is `None`, an ACM
+/// service is used only if the environment variable `RDMA_CM_USE_IB_ACM` is 1.
 #[must_use]
 pub fn name_service(acm: Option<&str>) -> Option<ServiceAddress> {
     let is_enabled = || env::var_os("RDMA_CM_USE_IB_ACM").is_some_and(|value| value == "1");

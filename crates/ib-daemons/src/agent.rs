@@ -27,7 +27,7 @@ pub struct AgentConfig {
 /// Responds to ibtracer and ibping at a port until a signal stops the process.
 ///
 /// # Errors
-/// Fails if the port cannot be opened, or if its connection is lost.
+/// Fails if the port cannot be opened, or if the connection to the simulator or HCA is lost.
 pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let agents = [MgmtClass::TRACER, MgmtClass::PING];
     let mut umad = UmadOptions::classes(&[]);
@@ -43,8 +43,8 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
     let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
     let alarm = Alarm::new().map_err(failed)?;
     let mut signals = Orders::catch(&alarm.bell()).map_err(failed)?;
-    // Requests that arrive at any port of a switch are received over port 0. The link does not report the port of
-    // arrival.
+    // A switch receives the requests of all its ports over port 0. The link does not report at which port they have
+    // arrived.
     let arrival_port = (port.number > 0).then_some(port.number);
     if arrival_port.is_none() {
         say!(

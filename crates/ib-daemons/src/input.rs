@@ -68,7 +68,8 @@ pub fn fabric_file(path: &Path) -> Result<Fabric, DaemonError> {
     Ok(fabric)
 }
 
-/// Opens the file that an `include` line names. Its path is relative to the directory of the file with this line.
+/// Reads the file `name` of an `include` line in the file `including`. The path `name` is relative to the directory of
+/// `including`.
 fn included(including: &str, name: &str) -> Result<Included, String> {
     let path = match Path::new(including).parent() {
         Some(directory) => directory.join(name),

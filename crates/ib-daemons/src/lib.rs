@@ -10,7 +10,7 @@
 //! | [`adapter`] | opening HCAs at local IP addresses and at ports of simulated fabrics |
 //! | [`agent`] | the agent that responds to ibtracer and ibping at a port |
 //! | [`mad_port`] | a port for MADs, of a simulator or of this machine |
-//! | [`own_capture`] | the capture that a program makes of its own HCAs |
+//! | [`own_capture`] | captures of this process's QPs |
 //! | [`host`] | names of this machine and of its HCAs |
 //! | [`log`] | log files in OpenSM's format |
 //! | [`input`], [`routing_files`], [`result_file`] | input files, files of routing engines, atomically replaced files |

@@ -1,4 +1,4 @@
-//! Log files in OpenSM's format. Each line has the time, the thread, the level and the text.
+//! Log files in OpenSM's format. Each line has the time, the process ID, the level and the text.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ pub const VERBOSE: u8 = 0x04;
 pub const DEBUG: u8 = 0x08;
 /// Log level of MADs.
 pub const FRAMES: u8 = 0x20;
-/// Log flag: all dump files are written.
+/// Log flag: the SM writes all dump files.
 pub const ROUTING: u8 = 0x40;
 /// Level of lines that are always logged.
 pub const SYSTEM: u8 = 0x80;
@@ -140,7 +140,7 @@ impl Log {
         }
     }
 
-    /// Returns true if write errors have occurred, so that lines are missing in the file.
+    /// Returns true if a write to the log file has failed, so that lines are missing in the file.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         lock(&self.inner).has_failed
@@ -220,7 +220,7 @@ fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
             Err(error) => error,
         };
         if written > 0 {
-            // A character device cannot be truncated, so its size counts as 0.
+            // The size of a character device is 0, so that it is not truncated.
             let size = file.metadata().map_or(0, |found| found.len());
             if let Some(whole) = size.checked_sub(written as u64) {
                 file.set_len(whole).ok();

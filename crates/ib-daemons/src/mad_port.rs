@@ -14,15 +14,15 @@ use crate::host::device_and_port;
 /// Options that select a port outside of this process: of a simulator or of an HCA.
 #[derive(Clone, Debug, Default)]
 pub struct MadPortConfig {
-    /// Name of the simulator of `--attach`; if empty, the environment names it.
+    /// Name of the simulator from the option `--attach`. If the name is empty, the environment names the simulator.
     pub attach: Option<String>,
-    /// Name of the simulator of `--ibsim`; if empty, the environment names it.
+    /// Name of the simulator from the option `--ibsim`. If the name is empty, the environment names the simulator.
     pub ibsim: Option<String>,
     /// The node of the simulated fabric at whose port MADs are sent and received.
     pub node: Option<String>,
-    /// The HCA of this machine, as `DEV` or `DEV:PORT`.
+    /// The HCA of this machine, as `DEV` or `DEV:PORT`; `None` accepts any HCA.
     pub device: Option<String>,
-    /// The port number at the HCA.
+    /// The port number at the HCA; `None` accepts any port.
     pub port: Option<u8>,
 }
 
@@ -32,13 +32,13 @@ pub enum MadPort<'s> {
     Sim(SimLink<'s>),
     /// A port of a simulator in another process.
     Ibsim(Box<IbsimLink>),
-    /// A port of an HCA. An SM also holds the lock that excludes other SMs at this port.
+    /// A port of an HCA. An SM also keeps `IsSM` set, which excludes other SMs of this machine from the port.
     Umad(Box<UmadLink>, Option<IsSmHolder>),
 }
 
 impl MadPort<'_> {
-    /// Opens a port of a simulator or of an HCA. If `serves` is true, the port receives requests; simulators pass
-    /// requests only to ports of SMs.
+    /// Opens a port of a simulator or of an HCA. If `serves` is true, the port also receives requests. At a simulator
+    /// it then sets `IsSM`, because simulators pass requests only to ports of SMs.
     ///
     /// # Errors
     /// Fails if the port does not exist or cannot be opened.
@@ -78,8 +78,8 @@ impl MadPort<'_> {
     }
 }
 
-/// Returns the options with which a simulator's port is attached. The environment supplies the values for an empty name
-/// and for a node of `None`.
+/// Returns the options for attaching to a port of a simulator. If `name` is empty or `node` is `None`, the environment
+/// supplies the value.
 pub(crate) fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonError> {
     let attach = Attach::from_environment().map_err(DaemonError::failed)?;
     let server = match name {

@@ -13,16 +13,16 @@ use ib_hca::trace::{PacketTrace, Selection};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// True if a capture file or record of this process is incomplete. The flag is global, since HCAs are dropped after the
-/// command has returned.
+/// True if this process has written an incomplete capture file or fabric recording. The flag is global, because
+/// captures can also fail after the command has returned, when its HCAs are dropped.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if a capture file or record of this process is incomplete.
+/// Returns true if this process has written an incomplete capture file or fabric recording.
 pub fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)
 }
 
-/// Records that a capture file or record of this process is incomplete.
+/// Notes that this process has written an incomplete capture file or fabric recording.
 pub fn note_failure() {
     HAS_FAILED.store(true, Ordering::Relaxed);
 }
@@ -38,7 +38,8 @@ pub struct OwnCapture {
     pub ring_bytes: usize,
 }
 
-/// The captures of this process: the one that its options start, and those that other processes request.
+/// The captures of the QPs of this process: the capture that `--capture` starts, and captures that other processes
+/// request.
 pub struct Tracing<T: 'static> {
     captures: Captures<T>,
     own: Option<u64>,

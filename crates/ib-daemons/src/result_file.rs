@@ -32,8 +32,8 @@ pub fn replace<E: From<io::Error>>(
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(0o666 & mask).open(temporary.path())?;
     if let Some(former) = former {
-        // Only root can change the owner. The permissions are set after the owner, because `chown` may clear some of
-        // them.
+        // Only root can change the owner, so a failure is ignored. The permissions are set after the owner, because
+        // `chown` may clear some of them.
         let _ = fchown(&file, Some(former.uid()), Some(former.gid()));
         file.set_permissions(Permissions::from_mode(former.mode() & 0o777 & mask))?;
     }
@@ -41,7 +41,8 @@ pub fn replace<E: From<io::Error>>(
     write(&mut out)?;
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     temporary.persist(path)?;
-    // The rename is durable once the directory is synced. Some file systems cannot sync a directory.
+    // The rename is durable once the directory is synced. A failure is ignored, because some file systems cannot sync a
+    // directory.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
     Ok(())

@@ -10,7 +10,8 @@ use ib_types::Guid;
 use crate::error::DaemonError;
 use crate::input::{bytes, number};
 
-/// The values of the routing engines' options.
+/// Options of the routing engines, with the paths of their input files. Parentheses in a comment contain the engines to
+/// which the field is limited.
 #[derive(Clone, Debug, Default)]
 pub struct EngineFiles {
     /// File with GUIDs of root switches, or of channel adapters (CAs) on root switches (updn, ftree).
@@ -23,12 +24,13 @@ pub struct EngineFiles {
     pub max_reverse_hops: Option<u64>,
     /// True if ftree starts the indexing of switches at the roots instead of at the first leaf.
     pub quasi_ftree_indexing: bool,
-    /// File with ports that link balancing ignores. Each line has a switch GUID and a port, or a port GUID, which
-    /// stands for the switch port connected to it.
+    /// File with ports that link balancing ignores. Each line has a switch GUID and a port number, or the port GUID of
+    /// a CA. A CA stands for the switch port linked to it.
     pub ignore_guids: Option<PathBuf>,
     /// File with the GUIDs of ports that are routed first, in the order of the lines.
     pub guid_routing_order: Option<PathBuf>,
-    /// File with the order in which the ports of a switch are tried. Each line has a switch GUID and its ports.
+    /// File with the order in which the ports of a switch are tried. Each line has a switch GUID and the switch's port
+    /// numbers.
     pub port_search_ordering: Option<PathBuf>,
     /// File with hop weights of links. Each line has a switch GUID, a port and a weight.
     pub hop_weights: Option<PathBuf>,
@@ -36,21 +38,22 @@ pub struct EngineFiles {
     pub ids_guids: Option<PathBuf>,
     /// True if root switches get routes to each other (updn, ftree).
     pub connect_roots: bool,
-    /// True if link balancing counts routes to switches, too.
+    /// True if link balancing also counts routes to switches.
     pub port_profile_switch_nodes: bool,
-    /// True if the search for the least used port starts after the port that was chosen last.
+    /// True if the scan for the least used port does not always start at the same port. The start moves on by one port
+    /// whenever the average number of LIDs of the candidate ports grows by one.
     pub port_shifting: bool,
     /// Seed of the random choice among the least used ports; with 0 or `None` the choice is not random.
     pub scatter_ports: Option<u64>,
-    /// True if routes to the ports in `--guid-routing-order` are not chosen randomly.
+    /// True if `scatter_ports` does not apply to routes to the ports in the file `guid_routing_order`.
     pub guid_routing_order_no_scatter: bool,
     /// Lowest VL to use (lash); `None` for 0.
     pub lash_start_vl: Option<u64>,
     /// Number of data VLs of each link (lash); `None` for 8.
     pub virtual_lanes: Option<u64>,
-    /// File with the LFTs to load (file).
+    /// File with the LFTs that the engine `file` loads.
     pub lfts: Option<PathBuf>,
-    /// File with the LID matrix to load (file).
+    /// File with the LID matrix (hop counts) that the engine `file` loads.
     pub lid_matrix: Option<PathBuf>,
     /// File with LFTs. An entry of the file becomes an entry of the computed LFT if its port is on a shortest path
     /// (minhop, updn, dor).
@@ -77,7 +80,7 @@ pub fn read(
         None => Err("the GUID of a port of the subnet"),
     };
     let small =
-        |value: u64| u8::try_from(value).expect("the command line accepts only small numbers");
+        |value: u64| u8::try_from(value).expect("the command line accepts only numbers up to 255");
     Ok(RoutingOptions {
         root_guids: guids(args.root_guids.as_deref(), &|guid| {
             let known =
@@ -129,7 +132,7 @@ pub fn read(
         count_switch_targets: args.port_profile_switch_nodes,
         port_shifting: args.port_shifting,
         scatter_ports: u32::try_from(args.scatter_ports.unwrap_or(0))
-            .expect("the command line accepts only 32 bits"),
+            .expect("the command line accepts only 32-bit numbers"),
         listed_unscattered: args.guid_routing_order_no_scatter,
         lash_start_vl: args.lash_start_vl.map_or(0, small),
         virtual_lanes: args.virtual_lanes.map_or(0, small),
@@ -146,7 +149,8 @@ pub fn read(
 /// Maximum number of individual warnings about one file.
 pub(crate) const MOST_WARNINGS: usize = 20;
 
-/// Reads a file that refers to nodes of the subnet. Calls `warn` for each ignored entry.
+/// Reads a dump file, for example of LFTs. Passes warnings about skipped lines to `warn`: at most 20 single warnings,
+/// and then the number of the others.
 ///
 /// # Errors
 /// Fails if the file cannot be read or parsed.
@@ -181,7 +185,7 @@ fn guids(
     path.map(|path| lines(Some(path), warn, parse)).transpose()
 }
 
-/// Reads a file of GUIDs with values. Invalid lines are reported and ignored.
+/// Reads a file with a GUID, and possibly values, in each line. Invalid lines are reported and ignored.
 fn lines<T>(
     path: Option<&Path>,
     warn: &dyn Fn(String),
@@ -209,7 +213,7 @@ fn lines<T>(
     Ok(parsed)
 }
 
-/// Returns the error for a line of a GUID list.
+/// Returns the error for a line of a GUID list that does not contain `what`.
 fn expected(entry: &GuidEntry, what: &str) -> String {
     match entry.rest.as_str() {
         "" => format!("found {} alone, expected {what}", entry.guid),
@@ -225,7 +229,7 @@ fn highest_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<u8, String> {
     }
 }
 
-/// Parses a switch GUID and a port, or a port GUID, which stands for the switch port connected to it.
+/// Parses a switch GUID and a port number, or the port GUID of a CA. A CA stands for the switch port linked to it.
 fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), String> {
     match words(&entry.rest)[..] {
         [Some(port)] => {

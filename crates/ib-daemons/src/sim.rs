@@ -73,7 +73,7 @@ impl Simulation {
         record::replay(&mut self.sim, config, &self.conditions, path)
     }
 
-    /// Serves the fabric until a signal stops the process.
+    /// Serves the fabric until a signal or the console command `Quit` stops the simulator.
     ///
     /// # Errors
     /// Fails if a socket cannot be opened, if a file cannot be written, or if the SM cannot bring up the subnet.
@@ -86,7 +86,7 @@ impl Simulation {
         serve::run(self.into_server(server, config)?, output)
     }
 
-    /// Opens the server of ibsim clients. The caller runs its event loop.
+    /// Returns the server of the fabric. The caller runs the server's event loop.
     pub(crate) fn into_server(
         self,
         server: Server,
@@ -147,7 +147,7 @@ fn simulated(
     Ok(sim)
 }
 
-/// Adds agents that respond to ibtracer and ibping to the named nodes.
+/// Adds to each named node an agent that responds to ibtracer and ibping. Empty `names` stand for all nodes.
 fn host_agents(sim: &mut Sim, names: &str) -> Result<(), DaemonError> {
     let nodes: Vec<_> = if names.is_empty() {
         sim.node_ids().collect()

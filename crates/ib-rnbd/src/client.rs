@@ -39,9 +39,9 @@ pub enum ClientEvent {
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
-    /// A device was reopened, but other clients may have written to it in the meantime. The queued changes of the
-    /// device have completed with [`Errno::EIO`]. The user also has to fail earlier changes that it has not submitted
-    /// yet.
+    /// A device was reopened, but other clients may have written to it in the meantime. Queued commands that change the
+    /// data of the device have completed with [`Errno::EIO`]. The user also has to fail earlier commands of this kind
+    /// that it has not submitted yet.
     MaybeOverwritten(DeviceId),
     /// A device cannot be reopened now, for example because another client, or an earlier session of this client, has
     /// it open for writing. The user may retry with [`Client::retry_open`].
@@ -57,7 +57,8 @@ pub enum Kept {
     All,
     /// The device has kept flushed writes. The server reports that unflushed writes may be lost.
     Flushed,
-    /// The server, a Linux kernel, does not report whether unflushed writes are lost. It may have been restarted.
+    /// The server may have been restarted. It is a Linux kernel, which does not report whether unflushed writes are
+    /// lost.
     Unknown,
 }
 
@@ -71,7 +72,7 @@ enum State {
     Open(u32),
     /// The server has refused to open the device.
     Refused(Errno),
-    /// The device was open before, and the server refuses it temporarily.
+    /// The device was open before. The server temporarily refuses to open it again.
     Delayed,
 }
 
@@ -113,8 +114,10 @@ pub struct Client {
     greeting: VersionState,
     /// Number of times that a path was connected.
     paths: u32,
-    /// Value of `paths` when the version was sent. If `paths` has changed since, the version is sent again. If the
-    /// server had lost all earlier paths, the new path has started a new session.
+    /// Value of `paths` when the version was last sent. If `paths` has changed since, the version is sent again before
+    /// a device is opened.
+    ///
+    /// This is necessary because a new path starts a new session if the server had lost all earlier paths.
     greeted: u32,
     /// Number of times that the server's device numbers became invalid.
     forgotten: u32,
@@ -124,10 +127,10 @@ pub struct Client {
     /// The server's numbers of the devices that the user has closed, but for which no close message has been sent
     /// yet.
     closing: VecDeque<u32>,
-    /// Devices whose close message is outstanding: the server's device numbers. No device is opened meanwhile, because
+    /// The server's numbers of the devices whose close message is outstanding. No device is opened meanwhile, because
     /// messages may take different paths, and a late close message would close the next device with the same number.
     unclosed: BTreeSet<u32>,
-    /// Devices whose close message is deferred, because they have requests in flight: the server's device numbers.
+    /// The server's numbers of the devices whose close message is deferred, because they have requests in flight.
     busy: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
     /// Maximum data length of a request, in bytes.
@@ -205,7 +208,7 @@ impl Client {
         self.busy.remove(&number);
     }
 
-    /// Returns true if the server never reuses the number of a device.
+    /// Returns true if the server has reported its random number. Such a server never reuses the number of a device.
     pub(super) const fn has_numbers(&self) -> bool {
         self.server.is_some()
     }
@@ -319,7 +322,8 @@ impl Client {
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
         if let Some((id, device)) = wanted.next() {
             if self.greeted != self.paths {
-                // In a new session, a Linux server may give the device numbers of the old session to other devices.
+                // The new path may have started a new session, in which a Linux server may give the old device numbers
+                // to other devices. So all devices are opened again.
                 if self.server.is_none() {
                     self.forget();
                 }
@@ -427,7 +431,7 @@ impl Client {
         }
     }
 
-    /// Queues a command in front of all others.
+    /// Queues a command that has to be sent again, in front of all other queued commands.
     pub fn again(&mut self, device: DeviceId, user: u64, command: Command) {
         self.waiting.push_front(QueuedCommand { device, user, command });
     }

@@ -80,7 +80,8 @@ pub(crate) enum SessionLoss {
 /// Maximum number of times that all devices are reopened without a successful command in between.
 pub(crate) const MAX_REOPENINGS: u32 = 3;
 
-/// Maximum number of times that a device that was open before is requested again after consecutive refusals.
+/// Maximum number of consecutive times that the client sends an open request again because the server has refused it.
+/// Applies to devices that were open before.
 const MAX_REFUSALS: u32 = 30;
 
 /// Returns the treatment of a message. `outcome` is `None` if the message was not sent.
@@ -93,7 +94,8 @@ pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
 }
 
 /// Returns the treatment of a message about a session or a device. The server can receive such a message twice without
-/// harm, so the message is retransmitted within its session. A new session starts with messages of its own.
+/// harm, so the message is sent again within its session. If the session is lost, the message is dropped, because the
+/// next session starts with messages of its own.
 const fn decide_control(outcome: Option<Outcome>) -> Recovery {
     match outcome {
         Some(Outcome::Answered(errno)) => Recovery::End(errno),

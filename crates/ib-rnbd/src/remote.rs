@@ -42,7 +42,8 @@ use devices::Devices;
 pub struct RemoteConfig {
     /// Configuration of the session. [`Remote`] always sets [`ClientConfig::returns_lost`].
     pub session: ClientConfig,
-    /// Maximum number of requests in flight, at least 1. The server may allow fewer.
+    /// Maximum number of requests in flight for one command, and of requests with data in flight for all commands. At
+    /// least 1. The server may allow fewer.
     pub depth: usize,
     /// The way in which the user gets READ data.
     pub reads: ReadMode,
@@ -221,8 +222,8 @@ impl Remote {
         self.commands.poll()
     }
 
-    /// Returns the number of times that confirmed, unflushed writes of a device may have been lost. After each of them,
-    /// one flush of the device fails. An owner that serves several clients has to report the loss to each of them.
+    /// Returns how many times confirmed, unflushed writes of any device may have been lost. After each such loss, one
+    /// flush of the device fails. An owner that serves several clients has to report each loss to all of them.
     #[must_use]
     pub const fn losses(&self) -> u64 {
         self.devices.losses()
@@ -326,6 +327,7 @@ impl Remote {
                 self.forget_held();
                 self.rnbd.set_longest(self.rtrs.max_io_size());
                 // `Up` can follow `Restored`, because a session can be restored before all of its paths are connected.
+                // The RNBD client is then already connected.
                 if *event == SessionEvent::Restored || self.rnbd.is_unconnected() {
                     self.rnbd.connected();
                 }
@@ -373,8 +375,9 @@ impl Remote {
                 self.rtrs.recall();
                 self.leaving.clear();
             }
-            // A Linux server numbers the devices of each session from zero, so a new device may get the number of
-            // another device. No device is opened until all messages with old device numbers have ended.
+            // A Linux server numbers the devices of each session from zero. A device opened now may therefore get a
+            // number that a recalled message contains for another device. So no device is opened until all recalled
+            // messages have completed.
             let waits = matches!(out.tag, Tag::Open(_))
                 && !self.rnbd.has_numbers()
                 && self.rtrs.has_recalled();

@@ -148,8 +148,8 @@ impl<S: Copy + Ord> Server<S> {
         self.exports.get(id.0 as usize)
     }
 
-    /// Returns the changed writers of an export, in the format in which the user stores them. The user has to store
-    /// them before it responds to the message that the server has handled last, or executes the command in it.
+    /// Returns an export whose writers have changed, and these writers in the format in which the user stores them.
+    /// After [`Server::handle`], the user has to store them before it completes the request or executes the command.
     pub fn poll_writers(&mut self) -> Option<(ExportId, Vec<u8>)> {
         let id = self.news.pop_front()?;
         Some((id, self.writers[id.0 as usize].to_bytes()))
@@ -162,7 +162,7 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// Returns the number of openings of an export.
+    /// Returns the number of sessions that have an export open.
     #[must_use]
     pub fn openers(&self, id: ExportId) -> usize {
         self.all_opened().filter(|opened| opened.export == id).count()
@@ -312,13 +312,15 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// Fails if too many clients have the device open for writing: more than one, or two for a migration.
+    /// Fails if other writers of the device exclude a client with this access mode: `READ_WRITE` allows no other
+    /// writer, `MIGRATION` allows one.
     fn expect_free(&self, export: ExportId, mode: AccessMode) -> Result<(), Errno> {
         let writers = || {
             let others = self.all_opened().filter(|opened| opened.export == export);
             others.filter(|opened| opened.mode != AccessMode::READ_ONLY)
         };
-        // If a client closes a device before its commands complete, these commands may still change the device.
+        // Commands of a client that has already closed the device may still change the device. So the client counts as
+        // a writer until these commands complete.
         let leaves = |(number, work): (&u64, &OutstandingCommands)| {
             work.export == export
                 && work.mode != AccessMode::READ_ONLY

@@ -15,7 +15,7 @@ use ib_rtrs::{
 };
 use ib_types::Instant;
 
-/// An owner without HCAs. The owner `ib_storage::rtrs::Devices` has HCAs of sockets and simulated fabrics.
+/// An owner without HCAs. An example of an owner with HCAs is `ib_storage::rtrs::Devices`.
 struct NoAdapters;
 
 impl Adapters for NoAdapters {

@@ -10,7 +10,7 @@
 //! | `liveness` | heartbeats and probes of a path |
 //! | `registrations` | memory that is registered at HCAs |
 //! | `request` | [`Request`]: data and identifiers of a request |
-//! | `slots` | requests in flight, one for each chunk of the server |
+//! | `slots` | requests in flight: one slot for each chunk of the server |
 //! | `connect` | connecting a path |
 //! | `info` | the addresses of the server's chunks |
 //! | `post` | submission of requests |
@@ -81,7 +81,8 @@ enum Timer {
     Reconnect,
     /// Timeout of waiting for the server to confirm a disconnect.
     Close,
-    /// Earliest deadline of all fences of the session. This timer belongs to no path, so its path number is unused.
+    /// Earliest deadline of all fences of the session. This timer belongs to no path. Its key has a path number that no
+    /// path has.
     Fence,
 }
 
@@ -102,8 +103,9 @@ pub struct Client {
     timers: Deadlines<(PathId, Timer)>,
     events: VecDeque<ClientEvent>,
     completions: VecDeque<Completion>,
-    /// Paths that have failed during a call, and paths that were connected during it. [`Client::settle`] handles both.
+    /// Paths that have failed during the current call. [`Client::settle`] handles them.
     failed: VecDeque<(PathId, Failure)>,
+    /// Paths that were connected during the current call. [`Client::settle`] handles them.
     newly_connected: VecDeque<PathId>,
 }
 
@@ -206,8 +208,8 @@ impl Client {
             - self.slots.with(|slot| slot.state == slots::SlotState::Abandoned).len()
     }
 
-    /// Returns the number of the server's chunks in use. These are the chunks of requests, and those of completed
-    /// requests that the server may still execute.
+    /// Returns the number of the server's chunks that are in use. A chunk is in use until its request has completed and
+    /// the server can no longer execute the request.
     #[must_use]
     pub const fn chunks_in_use(&self) -> usize {
         self.slots.in_use()
@@ -218,7 +220,7 @@ impl Client {
         self.events.pop_front()
     }
 
-    /// Returns the completion of the next request.
+    /// Returns the next completion of a request.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()
     }
@@ -315,7 +317,7 @@ impl Client {
         self.registrations.register(cx, memory, &self.slots)
     }
 
-    /// Deregisters memory. All requests that use the memory must have ended.
+    /// Deregisters memory. The caller ensures that all requests that use the memory have completed.
     pub fn deregister(&mut self, cx: &mut impl Adapters, id: BufferId) {
         self.registrations.deregister(cx, id);
     }

@@ -91,7 +91,7 @@ pub(crate) fn program(
 /// Closes a connection: destroys the queue pair and sends a DREQ. Returns true if the connection manager still waits
 /// for the DREP.
 pub(crate) fn end(hca: &mut Hca, cm: &mut Cm, now: Instant, connection: Connection) -> bool {
-    // Destroying the queue pair fails if it was removed together with its HCA. The queue pair is attached to no
+    // Destroying the queue pair fails only if it was removed together with its HCA, because it is attached to no
     // multicast group.
     hca.destroy_qp(connection.qp).ok();
     let state = cm.state(connection.id);
@@ -170,7 +170,7 @@ pub enum SetupError {
     /// The system is out of memory.
     #[error(transparent)]
     Memory(#[from] ib_hca::memory::OutOfMemory),
-    /// The connection manager has refused the request.
+    /// A call of the connection manager has failed.
     #[error(transparent)]
     Cm(#[from] ib_cm::CmError),
 }

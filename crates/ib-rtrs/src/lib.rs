@@ -1,8 +1,8 @@
 //! RTRS 2.0: a client and a server that transfer blocks of data over RDMA, on several paths between HCAs.
 //!
 //! Client and server also interoperate with the RTRS of a Linux kernel. Both are engines without socket, thread or
-//! clock. They use software HCAs ([`ib_hca`]) that their owner drives. The owner passes events of the HCAs and their
-//! connection managers to an engine, which posts work requests to the HCAs.
+//! clock. An engine posts work requests to software HCAs ([`ib_hca`]). The program that uses an engine is the owner of
+//! these HCAs: it drives them, and passes their events and those of their connection managers to the engine.
 //!
 //! | module | holds |
 //! |---|---|
@@ -17,11 +17,14 @@
 //! | `proof` | mutual authentication by a shared key |
 //!
 //! # Data placement
-//! The server's memory is divided into chunks, one for each request in flight. A client writes the data, its user's
-//! header and an RTRS message into a chunk. There the server's user reads them. The client's user registers the memory
-//! of its data ([`Client::register`]). The HCA sends write data directly from this memory. The server writes READ data
-//! directly into this memory, through a key that is valid while the request is in flight. If READ data has several
-//! segments, a buffer of the session receives it first, because an RTRS read has only one descriptor.
+//! The server's memory is divided into chunks, one for each request in flight. For each request, the client writes a
+//! header of its user and an RTRS message into a chunk. For a write, it also writes the data. The server's user reads
+//! the header and the data in the chunk.
+//!
+//! The client's user registers memory for the data of its requests ([`Client::register`]). The HCA sends the data of a
+//! write directly from this memory. The server writes the data of a read directly into this memory, through a key that
+//! is valid only while the read is in flight. An RTRS read has only one descriptor. If a read has several segments, its
+//! data is therefore received in a bounce buffer of the session, and then copied.
 //!
 //! # Example
 //! Client and server are connected in memory, and write a block:
@@ -188,15 +191,15 @@ pub struct Transport {
     /// Exponent of the ACK timeout that the REQ proposes to the server. It is large because soft RoCE of a Linux 6.1
     /// server may hang after a retransmission.
     pub peer_ack_timeout: u8,
-    /// Exponent of the target ACK delay in a REP to the client. A Linux 6.1 client derives its ACK timeout from this
-    /// value: 2.1 s for a value up to 17, 4.3 s for 18 and 19, and 4.096 µs × 2^value for a greater value. If the last
-    /// packet of a message is lost, the client stalls for this time.
+    /// Exponent of the target ACK delay that a server puts into its REP. A Linux 6.1 client derives its ACK timeout
+    /// from this value: 2.1 s for a value up to 17, 4.3 s for 18 and 19, and 4.096 µs × 2^value for a greater value. If
+    /// the last packet of a message is lost, the client stalls for its ACK timeout.
     pub target_ack_delay: u8,
 }
 
 impl Default for Transport {
-    /// By default, a path fails after 2.1 s: seven retries after 268 ms each. Linux servers retransmit after 17 s, and
-    /// Linux clients after 2.1 s.
+    /// By default, a path fails 2.1 s after the first transmission of a packet without an ACK: after eight ACK timeouts
+    /// of 268 ms. A Linux server has an ACK timeout of 17 s, and a Linux client one of 2.1 s.
     fn default() -> Self {
         Self { ack_timeout: 16, retry_count: 7, peer_ack_timeout: 22, target_ack_delay: 17 }
     }

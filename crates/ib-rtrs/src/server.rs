@@ -12,10 +12,10 @@
 //! | `store` | memory of the user from which READ data is sent without a copy |
 //! | `close` | closing of paths and sessions; path fencing |
 //!
-//! The memory of a session has one chunk for each request of the queue depth. Clients write into the chunks. The
-//! server's user takes requests from [`Server::poll_request`], and finds header and data of each request in the memory
-//! ([`Server::memory`]). The user must complete every request with [`Server::complete`], even if the path has failed,
-//! to free the chunk.
+//! The memory of a session is divided into chunks. The number of chunks is the queue depth: each request in flight uses
+//! one chunk, and the client writes into it. The server's user takes requests from [`Server::poll_request`], and finds
+//! header and data of each request in the memory ([`Server::memory`]). The user must complete every request with
+//! [`Server::complete`], even if the path has failed, to free the chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ pub struct Server {
     requests: VecDeque<ServerRequest>,
     /// Paths that have failed during the current call. [`Server::settle`] handles them.
     failed: VecDeque<(ServerPathId, EndReason)>,
-    /// Memory of the user from which READ data is sent.
+    /// Memory of the user from which READ data is sent without a copy. A [`StoreId`] is an index in this list.
     stores: Vec<Arc<Memory>>,
 }
 
@@ -143,10 +143,10 @@ impl Server {
         &self.config
     }
 
-    /// Listens for clients at a port of an HCA, by IP address and by GID.
+    /// Listens at an HCA for clients that connect to the port number `port`, by IP address or by GID.
     ///
     /// # Errors
-    /// Fails if the port is in use, or if there is no such HCA.
+    /// Fails if the port number is in use, or if there is no such HCA.
     pub fn listen(
         &mut self,
         cx: &mut impl Adapters,
@@ -200,7 +200,7 @@ impl Server {
     /// Returns the memory of a session, which contains the chunks.
     #[must_use]
     pub fn memory(&self, id: SessionId) -> Option<&Arc<Memory>> {
-        // A session that restarts after the loss of all its paths keeps its memory.
+        // The incarnation is not compared: a session that restarts after the loss of all its paths keeps its memory.
         self.sessions.get(&id.key)?.memory.as_ref()
     }
 
@@ -375,7 +375,7 @@ impl Server {
         Some(SessionId { key, incarnation: session.incarnation })
     }
 
-    /// Ends all paths that have failed during the current call.
+    /// Closes all paths that have failed during the current call.
     fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some((id, why)) = self.failed.pop_front() {
             self.end_path(now, cx, id, why);

@@ -74,14 +74,13 @@ impl Completions {
 /// Latencies of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Histograms of the latencies, with a resolution of microseconds.
+    /// Latency histograms of reads and of writes.
     pub histograms: [LatencyHistogram; 2],
-    /// Number of requests by latency range: up to 1 ms, up to 2 ms, and so on. Each range is twice as long as the
-    /// preceding one.
+    /// Numbers of reads and of writes by latency range: up to 1 ms, up to 2 ms, up to 4 ms, and so on.
     pub counts: [[u64; 2]; LATENCY_RANGES],
-    /// Maximum latency.
+    /// Maximum latencies of reads and of writes.
     pub longest: [Duration; 2],
-    /// Sum of all latencies.
+    /// Sums of the latencies of all reads and of all writes.
     pub total: [Duration; 2],
 }
 
@@ -159,7 +158,7 @@ impl ClientPathStats {
         }
     }
 
-    /// If processors `from` and `to` differ, counts a completion on `to` of a request of `from`.
+    /// Counts a completion that arrived on processor `to` for a request of processor `from`, if the two differ.
     pub(crate) fn count_migration(&mut self, from: u32, to: u32) {
         let rows = self.migrated_from.len();
         if from == to || rows == 0 {

@@ -73,7 +73,8 @@ pub trait Tree {
     /// Returns whether a path leads to a file or to a directory.
     ///
     /// # Errors
-    /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if it continues after a file.
+    /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if a component other than
+    /// the last one is a file.
     fn kind(&self, engine: &Self::Engine, path: &str) -> Result<Kind, TreeError>;
 
     /// Reads a file. The contents end with a newline.

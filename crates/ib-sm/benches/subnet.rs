@@ -16,7 +16,7 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 struct Managed<'s> {
     link: SimLink<'s>,
     manager: SubnetManager,
-    /// True if MADs of the SA are dropped.
+    /// True if MADs that the SA sends are dropped.
     deaf: bool,
 }
 
@@ -72,20 +72,21 @@ impl Managed<'_> {
     fn command(&mut self, text: &str) {
         self.link
             .sim()
-            .run(&text.parse().expect("a command"))
+            .run(&text.parse().expect("the command is valid"))
             .expect("the simulator accepts the command");
     }
 }
 
 /// Runs a function with an SM that manages a three-level tree of 24-port switches.
 fn with_tree(run: impl FnOnce(&mut Managed<'_>)) {
-    let kind = Kind::parse("xgft", &["12,12,24", "1,12,12"]).expect("a kind of fabric");
-    let fabric = generate(&kind, &ib_topology::generate::Options::default()).expect("a fabric");
+    let kind = Kind::parse("xgft", &["12,12,24", "1,12,12"]).expect("the kind is valid");
+    let fabric = generate(&kind, &ib_topology::generate::Options::default())
+        .expect("the kind can be generated");
     let mut sim = Sim::new(&fabric, Options::default());
-    let port = sim.first_end_port().expect("a host");
+    let port = sim.first_end_port().expect("the fabric has hosts");
     let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-    let mut link = SimLink::attach(&mut sim, port, options).expect("a client");
-    let guid = link.port().expect("a port").port_guid;
+    let mut link = SimLink::attach(&mut sim, port, options).expect("the port accepts a client");
+    let guid = link.port().expect("the link has a port").port_guid;
     let manager = SubnetManager::new(SmConfig::default(), guid, link.now());
     let mut managed = Managed { link, manager, deaf: false };
     managed.run();
@@ -117,8 +118,8 @@ fn failure(c: &mut Criterion) {
     });
 }
 
-/// Measures a sweep without changes: alone, and while a thousand hosts query the paths to all others. MADs of the SA
-/// are dropped, so that only the time of the SM itself is measured.
+/// Measures a sweep of an unchanged subnet: first without queries, then while 1,000 hosts each query the paths to all
+/// hosts. MADs that the SA sends are dropped, so that only the time of the SM itself is measured.
 fn sweeps(c: &mut Criterion) {
     with_tree(|managed| {
         managed.deaf = true;
@@ -163,7 +164,7 @@ fn sweeps(c: &mut Criterion) {
 fn paths(c: &mut Criterion) {
     with_tree(|managed| {
         let now = managed.link.now();
-        let port = managed.link.port().expect("a port");
+        let port = managed.link.port().expect("the link has a port");
         let guids = managed.guids();
         let mask = ComponentMask::of(&[2, 3, 12]);
         let mut number = 0_u64;
@@ -186,7 +187,8 @@ fn paths(c: &mut Criterion) {
         group.bench_function("one PathRecord", |b| {
             b.iter(|| {
                 assert!(managed.manager.handle(now, &ask()));
-                let answer = managed.manager.poll_transmit(now).expect("an answer");
+                let answer =
+                    managed.manager.poll_transmit(now).expect("the SA has queued a response");
                 assert!(answer.mad.status().is_ok());
             });
         });

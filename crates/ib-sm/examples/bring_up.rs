@@ -26,7 +26,7 @@ fn bring_up(sim: &mut Sim, client: ClientId, manager: &mut SubnetManager) -> Swe
             while let Some(datagram) = manager.poll_transmit(now) {
                 sim.submit(client, &datagram);
             }
-            // The job may run in another thread. Here it runs at once.
+            // The job computes the plan of the subnet. It may run in another thread; here it runs at once.
             let Some(job) = manager.poll_job() else { break };
             manager.handle_plan(now, job.run());
         }
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
     let fabric = generate(&Kind::parse("torus", &["4x4"])?, &generate::Options::default())?;
     let mut sim = Sim::new(&fabric, Options::default());
-    let port = sim.first_end_port().ok_or("the fabric has hosts")?;
+    let port = sim.first_end_port().ok_or("the fabric has no host")?;
     let client = sim.attach(port, ClientOptions { is_sm: true, ..ClientOptions::default() })?;
     let guid = sim.link_port(port).port_guid;
     let mut manager = SubnetManager::new(SmConfig::default(), guid, sim.now());

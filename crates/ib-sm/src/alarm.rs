@@ -28,7 +28,7 @@ pub enum Alarm {
     /// With the tables in the switches, some packets do not arrive, although cables connect their source and
     /// destination.
     Unreachable {
-        /// Number of pairs of a host port and another host's LID to which its packets do not arrive.
+        /// Number of pairs of a host port and a LID of another host that packets from the port do not reach.
         host_pairs: u64,
         /// Number of pairs of a switch and a LID to which packets do not arrive from the switch.
         pairs: u64,
@@ -61,7 +61,7 @@ pub enum AlarmKind {
 pub struct RaisedAlarm {
     /// The condition.
     pub alarm: Alarm,
-    /// Time at which an alarm of this kind was raised.
+    /// Time since which an alarm of this kind has been raised. A change of the alarm keeps this time.
     pub since: Instant,
 }
 

@@ -68,7 +68,8 @@ impl UnicastCache {
             })
     }
 
-    /// Returns the ports whose links are missing although their switches are present.
+    /// Returns the switch ports that have lost a link since the plan was computed. Ports of missing switches are left
+    /// out.
     fn missing<'a>(
         &'a self,
         found: &'a DiscoveredSubnet,

@@ -27,7 +27,8 @@ pub struct SmConfig {
     pub sm_key: u64,
     /// The `SA_Key` that makes SA requests trusted.
     pub sa_key: u64,
-    /// Maximum total size in bytes of queued SA responses. Responses beyond it are refused.
+    /// Maximum memory in bytes of RMPP messages: SA requests that are being received, and responses that are being
+    /// sent. The SA refuses requests that exceed it.
     pub sa_max_bytes: usize,
     /// SM priority, 0 to 15. The SM with the highest priority becomes master; if several have it, the one with the
     /// lowest GUID.
@@ -36,9 +37,11 @@ pub struct SmConfig {
     pub subnet_timeout: u8,
     /// Exponent of the maximum lifetime of a packet in a switch: 4.096 µs × 2^value. Above 19 there is no limit.
     pub packet_life_time: u8,
-    /// `HOQLife` of switch ports to other switches: maximum time of a packet at the head of the queue.
+    /// Exponent of `HOQLife` of switch ports to other switches: a packet stays at the head of a queue for at most 4.096
+    /// µs × 2^value. Above 19 there is no limit.
     pub head_of_queue_lifetime: u8,
-    /// `HOQLife` of switch ports to HCAs: maximum time of a packet at the head of the queue.
+    /// Exponent of `HOQLife` of switch ports to HCAs: a packet stays at the head of a queue for at most 4.096 µs ×
+    /// 2^value. Above 19 there is no limit.
     pub leaf_head_of_queue_lifetime: u8,
     /// `VLStallCount` of switch ports to other switches: after this many packets dropped in sequence, a VL stalls.
     pub vl_stall_count: u8,
@@ -63,7 +66,7 @@ pub struct SmConfig {
     /// SL-to-VL and VL arbitration tables of ports. If `None`, the SM writes no VL arbitration tables, and writes
     /// SL-to-VL tables only if the routes need several service levels.
     pub qos: Option<QosConfig>,
-    /// Packets whose P_Keys the switches check at the ports of hosts.
+    /// Partition enforcement: selects the packets whose P_Keys a switch checks at its ports to hosts.
     pub part_enforce: PartEnforce,
     /// True if routes are kept while hosts and leaf switches leave and return (unicast cache).
     pub use_ucast_cache: bool,
@@ -100,7 +103,7 @@ impl fmt::Debug for RoutingConfig {
     }
 }
 
-/// Packets whose P_Keys the switches check at the ports of hosts.
+/// Partition enforcement: selects the packets whose P_Keys a switch checks at its ports to hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartEnforce {
     /// Both the packets that hosts send and the packets that hosts receive.

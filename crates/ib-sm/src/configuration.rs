@@ -7,7 +7,7 @@
 //! 2. The forwarding tables are written.
 //! 3. Switches get `LinearFDBTop` and the packet lifetime.
 //! 4. Ports become Active.
-//! 5. The LFT blocks of switches that have ignored a write are read back.
+//! 5. Written LFT blocks are read back at switches whose LFT once differed from the written blocks.
 //!
 //! If no LFT entry needs to be set to "no path", passes 1 and 2 are combined.
 
@@ -46,20 +46,20 @@ const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 pub(crate) struct Configuration {
     plan: Arc<Plan>,
     passes: std::collections::VecDeque<Vec<Write>>,
-    /// Number of writes of the current pass, `passes[0]`, that were started.
+    /// Index of the next write in the current pass, `passes[0]`.
     next: usize,
     waiting: usize,
     /// Row of each switch in the tables of the plan.
     rows: BTreeMap<NodeIndex, SwitchId>,
-    /// For each switch, the LIDs whose entries are cleared first, in ascending order.
+    /// For each switch, the LIDs whose LFT entries pass 1 sets to "no path", in ascending order.
     cleared_entries: BTreeMap<NodeIndex, Vec<u16>>,
     /// For each switch, the planned entries of its multicast table.
     trees: BTreeMap<NodeIndex, Entries>,
     written: Written,
     faults: Vec<Fault>,
-    /// Switches that have ignored a write: their tables differ from what was written.
+    /// Switches that ignored a write: an LFT block that was read back differs from the written block.
     ignored: BTreeSet<Guid>,
-    /// True if a write failed.
+    /// True if a switch ignored a write, or a write failed. A multicast block that a switch refused does not count.
     incomplete: bool,
 }
 
@@ -162,7 +162,7 @@ impl Configuration {
                 .all(|(index, pass)| pass.len() <= if index == 0 { self.next } else { 0 })
     }
 
-    /// Returns the plan, the number of writes of each kind, the faults, and true if a write failed.
+    /// Returns the plan, the numbers of writes, the faults, and the field `incomplete`.
     pub(crate) fn finish(self) -> (Arc<Plan>, Written, Vec<Fault>, bool) {
         (self.plan, self.written, self.faults, self.incomplete)
     }
@@ -423,7 +423,7 @@ impl Configuration {
             life_time: context.config.packet_life_time,
             ..info
         };
-        // A write of 1 to `PortStateChange` clears this flag in the switch.
+        // A switch whose flag `PortStateChange` is set is always written, because a write of 1 clears the flag.
         (wanted != info || info.port_state_change).then_some(wanted)
     }
 
@@ -484,7 +484,8 @@ impl Configuration {
         ports
     }
 
-    /// Returns the content of an LFT block after the first pass, in which entries to clear are "no path".
+    /// Returns the content of an LFT block after pass 1: the known entries, except that the entries to clear are "no
+    /// path".
     fn cleared(&self, node: NodeIndex, block: u16, context: &Context<'_>) -> [u8; BLOCK] {
         let guid = context.found.node(node).info.node_guid;
         let known = context.tables.get(&guid).and_then(|table| table.block(block.into()));
@@ -499,7 +500,7 @@ impl Configuration {
     }
 }
 
-/// Returns the planned entries of the multicast tables of each switch.
+/// Returns the planned multicast table of each switch.
 fn trees(context: &Context<'_>) -> BTreeMap<NodeIndex, Entries> {
     let found = &*context.found;
     let mut places: BTreeMap<Guid, PortIndex> = BTreeMap::new();
@@ -521,7 +522,7 @@ fn all_ports(found: &DiscoveredSubnet) -> impl Iterator<Item = PortIndex> {
     found.nodes().flat_map(|(node, known)| (0..=known.info.num_ports).map(move |at| node.at(at)))
 }
 
-/// Returns reads of the LFT blocks, for switches that have ignored a write before.
+/// Returns a read of each LFT block in `tables`, for the switches in `Context::read_back`.
 fn read_back(tables: &[Write], context: &Context<'_>) -> Vec<Write> {
     let guid = |node| context.found.node(node).info.node_guid;
     let blocks = tables.iter().filter_map(|work| match *work {

@@ -41,7 +41,7 @@ pub(crate) struct DiscoveredSubnet {
     pub(crate) own: Option<PortIndex>,
     /// Other SMs, by the port at which they are attached.
     pub(crate) managers: BTreeMap<PortIndex, SmInfo>,
-    /// End ports whose GUID is also that of an earlier discovered end port. They get no LID.
+    /// End ports with the same GUID as an end port that was discovered before them. They get no LID.
     duplicates: BTreeSet<PortIndex>,
 }
 
@@ -106,7 +106,8 @@ impl DiscoveredSubnet {
         nodes.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns true if both subnets have the same, unchanged node at `index`.
+    /// Returns true if both subnets share the memory of the node at `index`, so that the node is the same and
+    /// unchanged.
     pub(crate) fn shares(&self, other: &Self, index: NodeIndex) -> bool {
         let at = |found: &Self| found.nodes.get(index.0 as usize).map(Arc::as_ptr);
         at(self).is_some_and(|node| at(other) == Some(node))
@@ -134,7 +135,7 @@ impl DiscoveredSubnet {
         all.filter(|&port_index| self.is_end_port(port_index))
     }
 
-    /// Returns each link between two switches once, as the port at the end with the lower node index.
+    /// Returns one port of each link between two switches: the one at the switch with the lower node index.
     pub(crate) fn trunks(&self) -> impl Iterator<Item = PortIndex> {
         let switches = self.nodes().filter(|(_, found)| found.kind.is_switch());
         switches.flat_map(move |(node, found)| {
@@ -162,8 +163,8 @@ impl DiscoveredSubnet {
         self.duplicates.contains(&port_index.node.at(port))
     }
 
-    /// Finds the end ports whose GUID is also that of an earlier discovered end port, and returns them. The SM's port
-    /// counts as the earliest.
+    /// Finds the end ports with the same GUID as an end port that was discovered before them. Records and returns them.
+    /// The SM's port counts as discovered first.
     pub(crate) fn find_duplicates(&mut self) -> Vec<PortIndex> {
         self.duplicates.clear();
         let own = self.own.map(|own| match self.node(own.node).kind.is_switch() {
@@ -245,8 +246,8 @@ impl DiscoveredSubnet {
         }
     }
 
-    /// Removes nodes that the SM's port can no longer reach, and shortens the routes to the others. A route is kept if
-    /// it still leads to its node and no route is shorter.
+    /// Removes the nodes that the SM's port can no longer reach. Replaces invalid routes, and routes that are not
+    /// shortest.
     pub(crate) fn prune(&mut self) {
         let Some(own) = self.own else { return };
         let mut routes = ShortestRoutes::new(self.nodes.len());
@@ -254,7 +255,7 @@ impl DiscoveredSubnet {
         while let Some((node, route)) = routes.queue.pop_front() {
             for port in 0..=self.node(node).info.num_ports {
                 let port_index = node.at(port);
-                // Only switches forward packets for other nodes.
+                // Only switches forward packets. Therefore a route leads on only from a switch, or from the SM's port.
                 let leads = self.node(node).kind.is_switch() || port_index == own;
                 if let Some(peer) = self.port(port_index).peer.filter(|_| leads) {
                     routes.reach(peer, route.iter().copied().chain([port]).collect(), self);
@@ -345,7 +346,7 @@ impl DiscoveredSubnet {
     }
 }
 
-/// Shortest directed routes from the SM's port, which are the state of a breadth-first search.
+/// Shortest directed routes from the SM's port, found by a breadth-first search.
 struct ShortestRoutes {
     /// Route to each node; `None` if the node was not reached.
     nodes: Vec<Option<Route>>,
@@ -359,7 +360,7 @@ impl ShortestRoutes {
         Self { nodes: vec![None; nodes], ports: BTreeMap::new(), queue: VecDeque::new() }
     }
 
-    /// Records a route to a port. If the node or port already has a route, keeps the first one.
+    /// Records a route to a port and to its node, unless they already have one.
     fn reach(&mut self, port_index: PortIndex, route: Route, found: &DiscoveredSubnet) {
         let known = &mut self.nodes[port_index.node.0 as usize];
         if known.is_none() {

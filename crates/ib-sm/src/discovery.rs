@@ -3,9 +3,9 @@
 //! A discovery starts at the SM's port and follows every link that is up, through switches only. Every probe is sent
 //! only once. If a node does not respond, it is left out and reported as a fault.
 //!
-//! If the SM knows which nodes have changed, a partial discovery queries only these nodes: first the state of all their
-//! ports, then the nodes behind links that have come up, over routes that avoid the lost links. If the results are
-//! inconsistent with the known subnet, or if a node does not respond, a full discovery is needed.
+//! If the SM knows which nodes have changed, a partial discovery suffices. It first queries all ports of these nodes.
+//! Then it queries the nodes at the other end of links that have come up, over routes without links that went down. If
+//! a response contradicts the known subnet, or if a node does not respond, a full discovery is needed.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -28,10 +28,11 @@ const MAX_NODES: usize = 49_151;
 /// Number of P_Keys in a block of a P_Key table.
 const KEYS_PER_BLOCK: u16 = 32;
 
-/// A probe.
+/// A query of a discovery. Each variant reads the named attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// NodeInfo of the node at the end of a route. The last hop of the route leaves through the given port.
+    /// NodeInfo of the node at the end of `route`. `from` is the egress port of the last hop; `None` at the SM's own
+    /// node.
     Node { from: Option<PortIndex>, route: Route },
     /// NodeDescription.
     Description(NodeIndex),
@@ -39,11 +40,11 @@ pub(crate) enum Probe {
     Switch(NodeIndex),
     /// PortInfo.
     Port(PortIndex),
-    /// SMInfo of the port.
+    /// SMInfo of the SM at a port.
     Manager(PortIndex),
     /// A block of the port's P_Key table.
     PKeys { port_index: PortIndex, block: u16 },
-    /// A block of the linear forwarding table.
+    /// A block of the linear forwarding table of a switch.
     Lft { node: NodeIndex, block: u16 },
 }
 
@@ -52,22 +53,23 @@ pub(crate) enum Probe {
 pub(crate) struct Discovery {
     found: DiscoveredSubnet,
     queue: VecDeque<Probe>,
-    /// Outstanding probes.
+    /// Number of outstanding probes.
     waiting: usize,
     faults: Vec<Fault>,
     crowded: bool,
-    /// In a partial discovery: ports of changed nodes whose links went down or came up. `None` once all changed nodes
-    /// have responded.
+    /// In the first step of a partial discovery, which queries the changed nodes: their ports with a changed link.
+    /// `None` in all other cases.
     changed_ports: Option<ChangedPorts>,
     /// True for a partial discovery.
     partial: bool,
-    /// True if nodes or links have appeared or disappeared, as far as a partial discovery can detect it.
+    /// True if a partial discovery has found links that went down or came up.
     reshaped: bool,
-    /// Switches whose tables differ from the tables that the SM has written, by node GUID.
+    /// GUIDs of nodes whose tables may differ from those that the SM wrote: `LinearFDBTop` differs from the recorded
+    /// one, or a partial discovery removed the node.
     reset: BTreeSet<Guid>,
 }
 
-/// Ports of changed nodes whose links went down or came up.
+/// The ports with a changed link, found at the nodes that have reported changes.
 #[derive(Debug, Default)]
 struct ChangedPorts {
     /// The ports whose links went down.
@@ -81,11 +83,12 @@ struct ChangedPorts {
 pub(crate) struct DiscoveryResult {
     pub(crate) found: DiscoveredSubnet,
     pub(crate) faults: Vec<Fault>,
-    /// True if no node or link has changed since the last discovery. Settings of ports may have changed.
+    /// True after a partial discovery in which no link went down or came up. Settings of ports may still have changed.
     pub(crate) same_shape: bool,
     /// True if a partial discovery has failed, and a full discovery is needed.
     pub(crate) failed: bool,
-    /// Switches whose tables differ from the tables that the SM has written, by node GUID.
+    /// GUIDs of nodes whose tables may differ from those that the SM wrote: `LinearFDBTop` differs from the recorded
+    /// one, or a partial discovery removed the node.
     pub(crate) reset: BTreeSet<Guid>,
 }
 
@@ -197,13 +200,14 @@ impl Discovery {
             changed_ports.lost.iter().filter_map(|&it| self.found.port(it).peer).collect();
         let lost: Vec<_> = lost.into_iter().map(|it| named(&self.found, it)).collect();
         let risen: Vec<_> = changed_ports.risen.iter().map(|&it| named(&self.found, it)).collect();
-        // The node behind a link that has come up again may have been reset or replaced.
+        // Links that went down are removed. Links that came up again are removed because the node at the other end may
+        // have been reset or replaced.
         for (end, peer) in pairs {
             self.found.disconnect(end, peer);
         }
         let known: Vec<Guid> = self.found.nodes().map(|(_, node)| node.info.node_guid).collect();
         self.found.prune();
-        // A node that was removed here may have been reset if it is found again.
+        // If this discovery finds a removed node again, the node may have been reset.
         self.reset.extend(known.into_iter().filter(|&guid| self.found.find(guid).is_none()));
         for (guid, port) in lost {
             let Some(node) = self.found.find(guid) else { continue };
@@ -218,8 +222,8 @@ impl Discovery {
         }
     }
 
-    /// Processes the response to a probe, or its timeout. If the tables of a switch are unknown, they are read into
-    /// `tables`.
+    /// Processes the response to a probe, or its timeout. Records in `tables` each `LinearFDBTop` and LFT block that
+    /// was read.
     pub(crate) fn handle(
         &mut self,
         probe: Probe,
@@ -343,12 +347,12 @@ impl Discovery {
         self.queue.push_back(Probe::Port(port_index));
     }
 
-    /// Queries the LFT of a switch if it may differ from what the SM has written. After a reset, or under another SM,
-    /// the switch has another `LinearFDBTop`.
+    /// Records SwitchInfo, and queries the LFT blocks whose content the SM does not know. If `LinearFDBTop` has
+    /// changed, all blocks are unknown, because the switch was reset or another SM wrote to it.
     fn handle_switch(&mut self, node: NodeIndex, info: SwitchInfo, tables: &mut Tables) {
         let first = self.found.node_mut(node).switch.replace(info).is_none();
         for port in 1..=self.found.node(node).info.num_ports {
-            // Port states that arrived before SwitchInfo could not be processed until now.
+            // If PortInfo arrived before SwitchInfo, the P_Key table was not queried, because its size was unknown.
             if first && self.found.port(node.at(port)).is_up() {
                 self.query_p_keys(node.at(port), info.partition_enforcement_cap);
             }
@@ -389,7 +393,7 @@ impl Discovery {
         if let Some(changed_ports) = &mut self.changed_ports {
             return changed_ports.take(port_index, &self.found);
         }
-        // HCAs and routers forward no packets of other nodes.
+        // Only links of switches and of the SM's port are followed, because HCAs and routers forward no packets.
         if port_index.port == 0
             || !self.found.port(port_index).is_up()
             || !(kind.is_switch() || own)
@@ -403,7 +407,8 @@ impl Discovery {
                 let info = self.found.port(port_index).info.as_ref();
                 info.is_none_or(|info| info.port_state == PortState::INIT)
             };
-            // If the link has come up again, the nodes at both ends are treated as new.
+            // If this port is in Init, but its peer was not, the link has come up again. The peer is then queried
+            // again.
             if !init(port_index) || init(peer) {
                 return;
             }
@@ -412,7 +417,7 @@ impl Discovery {
         self.reach_over(port_index);
     }
 
-    /// Queries the P_Key table of a port. `room` is the port's `PartitionCap`.
+    /// Queries the P_Key table of a port. `room` is the number of P_Keys that the table can hold.
     fn query_p_keys(&mut self, port_index: PortIndex, room: u16) {
         let blocks = room.div_ceil(KEYS_PER_BLOCK);
         let empty = [PKey(0); KEYS_PER_BLOCK as usize];
@@ -455,7 +460,7 @@ impl Discovery {
 }
 
 impl ChangedPorts {
-    /// Stores the state of a port, and records whether its link has come up or gone down.
+    /// Compares the new PortInfo of a port with its known link. Records the port if the link has come up or gone down.
     fn take(&mut self, port_index: PortIndex, found: &DiscoveredSubnet) {
         let (port, kind) = (found.port(port_index), found.node(port_index.node).kind);
         if port_index.port == 0 {

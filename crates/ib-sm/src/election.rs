@@ -24,20 +24,21 @@ use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 pub(crate) enum Outcome {
     /// This SM is the master.
     Master,
-    /// This SM is a standby SM. The SM at the given port is the master, or will be.
+    /// This SM is a standby SM. The SM at the given port is the master, or will become the master.
     Standby(PortIndex),
     /// This SM is the master, and must hand the subnet over to the SM at the given port.
     HandOver(PortIndex),
 }
 
-/// Decides the role of an SM after a discovery.
+/// Decides the role of this SM after a discovery.
 pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     let others = || found.managers.iter().filter(|(_, info)| info.state != SmState::NOT_ACTIVE);
     let best_master = best(others().filter(|(_, info)| info.state == SmState::MASTER));
     if own.state == SmState::MASTER {
         // SMs in the state DISCOVERING are left out, because they will find the master and become standby SMs.
         let waits = others().filter(|(_, info)| info.state != SmState::DISCOVERING);
-        // If there are two masters, the loser of the election becomes a standby SM. The winner waits until then.
+        // If there are two masters, the loser of the election hands the subnet over. Until then, the winner is a
+        // standby SM.
         return match (best_master, best(waits.filter(|(_, info)| info.outranks(own)))) {
             (_, Some((&port_index, _))) => Outcome::HandOver(port_index),
             (Some((&port_index, _)), None) => Outcome::Standby(port_index),
@@ -65,7 +66,7 @@ fn best<'a>(
     managers.reduce(|one, other| if other.1.outranks(one.1) { other } else { one })
 }
 
-/// The action with which an SM reacts to a Set(SMInfo) of another SM.
+/// The action of an SM after a Set(SMInfo) of another SM. Each variant names the attribute modifier in parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// No action (ACKNOWLEDGE).
@@ -74,16 +75,16 @@ pub(crate) enum Order {
     TakeOver,
     /// The SM becomes NOT-ACTIVE (DISABLE).
     Disable,
-    /// The SM leaves NOT-ACTIVE (STANDBY).
+    /// The SM leaves the state NOT-ACTIVE, and starts a discovery (STANDBY).
     Standby,
-    /// The SM starts a discovery (DISCOVER).
+    /// The standby SM starts a discovery (DISCOVER).
     Discover,
 }
 
 /// Returns the action for a Set(SMInfo) with the given attribute and attribute modifier.
 ///
 /// # Errors
-/// If the request is not valid in this state, fails with the MAD status for the response.
+/// If the request is not valid in the state `own`, fails with the MAD status for the response.
 pub(crate) fn order(own: SmState, sender: &SmInfo, modifier: u32) -> Result<Order, MadStatus> {
     let from_master = sender.state == SmState::MASTER;
     let from_standby = sender.state == SmState::STANDBY;

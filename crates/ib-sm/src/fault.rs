@@ -27,7 +27,7 @@ pub enum Fault {
         guid: Guid,
         /// The node or port that was discovered second.
         at: PortName,
-        /// The conflict.
+        /// Description of the conflict with the node or port that was discovered first.
         why: &'static str,
     },
     /// An LFT block in a switch differs from the block that the SM wrote to the switch.

@@ -17,16 +17,17 @@ pub(crate) struct ManagedSubnet {
     pub(crate) tables: Tables,
     pub(crate) multicast: MulticastTables,
     written: WrittenTables,
-    /// The members of each multicast group, by multicast LID.
+    /// Port GUIDs of the members of each multicast group, by multicast LID.
     groups: BTreeMap<u16, Vec<Guid>>,
     /// True if members have joined or left groups since the multicast tables were written.
     regroup: bool,
-    /// End ports that were requested to reregister since they joined the subnet or since this SM started.
+    /// GUIDs of end ports to which this SM has sent the reregistration request, if they support it. A port is removed
+    /// when it leaves the subnet. All ports are removed when the state of the SM changes.
     pub(crate) registered: BTreeSet<Guid>,
-    /// Switches whose LFT differed from the blocks that the SM wrote.
+    /// GUIDs of switches whose LFT once differed from the blocks that the SM wrote. The SM reads back each block that
+    /// it writes to them.
     pub(crate) read_back: BTreeSet<Guid>,
-    /// True until this SM has brought the subnet up. True again once it becomes a standby SM, or once another SM may
-    /// have written tables.
+    /// True if this SM has not brought the subnet up since it started, became a standby SM, or called `forget_tables`.
     pub(crate) is_fresh: bool,
 }
 
@@ -37,12 +38,13 @@ pub(crate) struct Context<'a> {
     pub(crate) tables: &'a mut Tables,
     pub(crate) multicast: &'a mut MulticastTables,
     pub(crate) written: &'a mut WrittenTables,
-    /// The members of each multicast group, by multicast LID.
+    /// Port GUIDs of the members of each multicast group, by multicast LID.
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
-    /// End ports that were requested to reregister since they joined the subnet or since this SM started.
+    /// GUIDs of end ports to which this SM has sent the reregistration request, if they support it. A port is removed
+    /// when it leaves the subnet. All ports are removed when the state of the SM changes.
     pub(crate) registered: &'a mut BTreeSet<Guid>,
-    /// The switches whose LFT differed from the blocks that the SM wrote. The SM reads back each block that it writes
-    /// to them.
+    /// GUIDs of switches whose LFT once differed from the blocks that the SM wrote. The SM reads back each block that
+    /// it writes to them.
     pub(crate) read_back: &'a mut BTreeSet<Guid>,
 }
 
@@ -88,7 +90,7 @@ impl ManagedSubnet {
         // The tables of nodes that were not discovered are dropped, because another SM may write them.
         self.tables.retain(|&guid, _| found.find(guid).is_some());
         self.multicast.retain(|guid| found.find(guid).is_some() && !reset.contains(&guid));
-        // If a port's link has just come up, the port may have been reset and may have lost its configuration.
+        // The tables of a port in the state Init are dropped, because the port may have been reset.
         self.written.retain(|&(guid, port), _| {
             let port_index = found.find(guid).map(|node| node.at(port));
             let info = port_index.and_then(|port_index| found.port(port_index).info.as_ref());

@@ -91,7 +91,7 @@ pub struct SubnetManager {
     reporter: Reporter,
 }
 
-/// The stage of a sweep.
+/// The current activity of the SM: a stage of a sweep, or a state without a sweep.
 #[derive(Debug)]
 enum Stage {
     /// No SMPs are in flight. `next` is the time at which the next light sweep is due.
@@ -106,7 +106,7 @@ enum Stage {
     WritingGroups(Box<Configuration>),
     /// A light sweep is running: queries in `left` are not sent yet, and `waiting` queries are in flight.
     LightSweep { left: Vec<Purpose>, waiting: usize },
-    /// The SM hands the subnet over to an SM of higher priority.
+    /// The SM hands the subnet over to an SM that wins the election.
     HandingOver { to: PortIndex, is_requested: bool },
     /// The SM polls the master, and takes over when the master fails.
     Standby { master: PortIndex, next: Instant, failures: u32, waiting: bool },
@@ -174,7 +174,7 @@ impl SubnetManager {
         &self.counters
     }
 
-    /// Requests a heavy sweep. It starts as soon as all SMPs in flight have completed.
+    /// Requests a heavy sweep. The master starts it at once, or at the end of the sweep in progress.
     pub fn sweep(&mut self, now: Instant) {
         self.triggers.require_full_discovery("requested by the user");
         self.advance(now);
@@ -327,7 +327,7 @@ impl SubnetManager {
         if self.state != state {
             self.state = state;
             self.reporter.forget_tables();
-            // This SM has not requested any end port to reregister, even if the former master has.
+            // Clients are registered at the SA of one master. When the master changes, all of them have to reregister.
             self.subnet.registered.clear();
             self.reporter.push(SmEvent::State(state));
         }

@@ -1,4 +1,4 @@
-//! Multicast trees. The tree of each group is a spanning tree with the fewest hops.
+//! Multicast trees. The tree of each group connects its root, a switch, to every member over the fewest hops.
 //!
 //! The root is the switch with the fewest hops to all members in total. Every switch of the tree forwards a packet to
 //! all its tree ports except the ingress port, so that each member gets the packet once.
@@ -148,7 +148,7 @@ impl<'a> Trees<'a> {
                     let parent = self.found.port(self.switches[at as usize].at(up)).peer;
                     let parent = parent.expect("tree ports have a link");
                     self.set(mlid, at, up);
-                    at = self.numbers[parent.node.0 as usize].expect("only switches are reached");
+                    at = self.numbers[parent.node.0 as usize].expect("the parent is a switch");
                     self.set(mlid, at, parent.port);
                 }
             }

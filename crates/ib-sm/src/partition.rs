@@ -11,7 +11,7 @@
 //!
 //! A definition consists of a name, `=` and a P_Key, flags after commas, a colon, members and groups, and a semicolon.
 //! Without a P_Key, the partition gets the next free one. Definitions with the same P_Key form one partition. A member
-//! is a port GUID, `ALL`, `ALL_CAS`, `ALL_SWITCHES`, `ALL_ROUTERS` or `SELF` (the SM's port), followed by `=full`,
+//! is a port GUID, `ALL`, `ALL_CAS`, `ALL_SWITCHES`, `ALL_ROUTERS` or `SELF` (the SM's port). It may end with `=full`,
 //! `=limited` or `=both`. A group is `mgid=`, its GID and flags, up to the end of the line.
 
 use std::collections::BTreeMap;
@@ -53,7 +53,8 @@ pub struct Group {
     pub mtu: MtuCode,
     /// Service level.
     pub sl: u8,
-    /// True if the group uses the service level of its partition. This applies only if quality of service is enabled.
+    /// True if the group itself specifies no service level. `sl` is then that of its partition, and applies only if
+    /// quality of service is enabled.
     pub sl_of_partition: bool,
     /// Q_Key.
     pub q_key: u32,
@@ -146,7 +147,7 @@ impl Partitions {
     /// Reads a partition file.
     ///
     /// All ports are members of the default partition, because they need it to query the SA. If the file does not list
-    /// a port in the default partition, the port is a limited member of it. The SM's port is a full member.
+    /// a port in the default partition, the port is a limited member. Only the SM's port is then a full member.
     ///
     /// # Errors
     /// Fails with the errors of [`parse()`]. Invalid flags and values are ignored, and [`Partitions::warnings`] reports
@@ -187,7 +188,8 @@ impl Partitions {
         &self.warnings
     }
 
-    /// Returns the partitions in the order of the file.
+    /// Returns the partitions in the order of the file. If the file does not define the default partition, that
+    /// partition comes first.
     #[must_use]
     pub fn all(&self) -> &[Partition] {
         &self.all
@@ -201,8 +203,8 @@ impl Partitions {
         keys.iter().filter(asks).min_by_key(|key| key.partition()).copied()
     }
 
-    /// Returns the P_Keys of a port in ascending order, and for each partition a limited membership before a full one.
-    /// Unless a partition has `indx0`, the default partition comes first.
+    /// Returns the P_Keys of a port, in ascending order of partitions. If the port has both memberships, the limited
+    /// P_Key comes first. Unless one of the port's partitions has `indx0`, the default partition comes first.
     #[must_use]
     pub fn keys(&self, port: Guid, kind: NodeKind, is_manager: bool) -> Vec<PKey> {
         let mut seen: BTreeMap<u16, Membership> = BTreeMap::new();

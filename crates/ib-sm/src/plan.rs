@@ -39,7 +39,8 @@ pub struct PlanJob {
     max_lid: Option<u16>,
     /// True if the SM runs on a switch without hosts.
     on_spine: bool,
-    /// Checks the tables of all engines for unreachable pairs and credit loops.
+    /// Checker for unreachable pairs and credit loops. The jobs of an SM share it, because it reuses the results of the
+    /// previous check.
     checker: Arc<Mutex<Checker>>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct TablesInUse {
     pub(crate) keep: bool,
 }
 
-/// A planned subnet.
+/// The plan of a subnet: LIDs, forwarding tables and service levels.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// LIDs of each end port, by port GUID: the base LID, and the number of LIDs.
@@ -65,13 +66,13 @@ pub struct Plan {
     pub max_lid: u16,
     /// The forwarding tables, and how they were computed.
     pub routing: Routing,
-    /// The engines that could not route the subnet, in the order of the engine list.
+    /// The configured engines that could not route the subnet, in the order of the engine list, each with the reason.
     pub refusals: Vec<Refusal>,
     /// The result of checking the tables.
     pub report: CheckReport,
     /// Quality of the tables: unreachable pairs and credit loops.
     pub quality: TableQuality,
-    /// True if the tables in the switches are kept, because the new tables would have been worse.
+    /// True if the tables in the switches are kept, because the new tables are worse or must not be programmed.
     pub is_kept: bool,
     /// All engines whose tables were computed and checked, in the order in which they were tried.
     pub tried: Vec<EngineKind>,
@@ -100,7 +101,7 @@ pub struct Plan {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The subnet cannot be planned, because the SM's port has no link or LIDs have run out.
+    /// The SM's port has no link, there are not enough LIDs for all switches, or there are more than 49,151 end ports.
     #[error(transparent)]
     Subnet(#[from] SubnetError),
     /// The options of the engines are invalid. Holds the reason.
@@ -117,7 +118,7 @@ pub enum PlanError {
         if *.loops == 1 { "loop" } else { "loops" }
     )]
     CreditLoops {
-        /// The engine whose tables reach the most host pairs.
+        /// The first configured engine whose tables have a credit loop.
         engine: EngineKind,
         /// The number of credit loops of this engine's tables.
         loops: usize,
@@ -132,7 +133,7 @@ struct Routed {
     report: CheckReport,
 }
 
-/// Results of a job for each engine that was tried.
+/// The engines that a job has tried, and their results.
 struct Trial<'a> {
     job: &'a PlanJob,
     subnet: &'a Subnet<'a>,
@@ -141,7 +142,8 @@ struct Trial<'a> {
     engines: Vec<EngineKind>,
     /// The best tables so far among those that may be programmed, and the index of the engine that computed them.
     best: Option<(usize, Routed)>,
-    /// The first credit loop of the first engine whose tables have one.
+    /// The first configured engine whose tables have a credit loop, the number of these loops, and the links of the
+    /// first loop.
     first_loop: Option<(EngineKind, usize, Vec<String>)>,
     refusals: Vec<Refusal>,
     route_time: Duration,
@@ -151,7 +153,8 @@ struct Trial<'a> {
 /// Engines that avoid credit loops. They are tried so that an alarm can recommend one of them.
 const LOOP_FREE: [EngineKind; 2] = [EngineKind::UpDown, EngineKind::Lash];
 
-/// If there are more switches than this, lash is not tried for a recommendation, because it takes too long.
+/// Maximum number of switches for which lash is tried so that an alarm can recommend it. In larger subnets, lash takes
+/// too long.
 const MAX_SWITCHES_FOR_ADVICE: usize = 400;
 
 impl PlanJob {
@@ -187,7 +190,7 @@ impl PlanJob {
         &self.fabric
     }
 
-    /// Assigns LIDs, but not beyond the highest LID that all switches can forward.
+    /// Returns the subnet with assigned LIDs. All switches can forward each of these LIDs.
     fn subnet(&self) -> Result<Subnet<'_>, SubnetError> {
         let lids = LidOptions {
             max_lid: self.max_lid,
@@ -197,11 +200,16 @@ impl PlanJob {
         Subnet::discover(&self.fabric, &SubnetOptions { sm_port: Some(self.own_port), lids })
     }
 
-    /// Runs the job.
+    /// Computes the plan.
     ///
     /// # Errors
-    /// Fails if the SM's port is not linked, if LIDs run out, or if no engine can route the subnet. Also fails if all
-    /// tables have credit loops and the configuration requires deadlock freedom.
+    /// Fails in these cases:
+    ///
+    /// * The SM's port is not linked.
+    /// * There are not enough LIDs for all switches, or there are more than 49,151 end ports.
+    /// * The options of the engines are invalid.
+    /// * No engine can route the subnet.
+    /// * All tables have credit loops, and the configuration requires deadlock freedom.
     pub fn run(&self) -> Result<Plan, PlanError> {
         let subnet = self.subnet()?;
         let mut trial = Trial::new(self, &subnet)?;
@@ -284,11 +292,11 @@ impl PlanJob {
         let Trial { subnet, engines, best, first_loop, refusals, .. } = trial;
         let (is_kept, routed) = match decision.choice {
             Choice::Candidate(number) => {
-                let (best, routed) = best.expect("a chosen candidate has tables");
+                let (best, routed) = best.expect("`Trial` keeps the best tables");
                 assert_eq!(best, number, "`Trial` keeps the chosen candidate");
                 (false, routed)
             }
-            Choice::InUse => (true, in_use.expect("`decide` chooses existing tables only")),
+            Choice::InUse => (true, in_use.expect("`decide` keeps only tables that exist")),
             Choice::Refuse => {
                 let (engine, loops, first) = first_loop.expect("refused tables have a loop");
                 let first = first.join(", ");
@@ -311,7 +319,7 @@ impl PlanJob {
                 .collect(),
             switches: subnet.switches().iter().map(|switch| switch.guid).collect(),
             max_lid: subnet.max_lid(),
-            quality: decision.quality.expect("programmed tables have a quality"),
+            quality: decision.quality.expect("`decide` returns the quality of its choice"),
             is_kept,
             first_loop: first_loop_of(&report.credit, subnet),
             first_unreachable: report.reach.first.first().map(|it| it.describe(subnet)),
@@ -390,14 +398,14 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Returns true if some computed tables reach all host pairs without a credit loop.
+    /// Returns true if the tables of a configured engine lose no packets and have no credit loop.
     fn is_settled(&self) -> bool {
         self.candidates.iter().any(|it| it.is_configured && it.quality.is_sound())
     }
 
-    /// Tries an engine. First, the engine may keep entries of the tables in the switches. If a credit loop remains, the
-    /// engine is tried again without these entries: entries that were valid in a degraded fabric can close loops once
-    /// the fabric is repaired.
+    /// Tries an engine. If [`TablesInUse::keep`] is set, the engine first keeps the valid entries of the tables in the
+    /// switches. If the result has a credit loop, the engine is tried again without these entries. They may be the
+    /// cause: entries from a degraded fabric can close loops once the fabric is repaired.
     fn run(&mut self, engine: EngineKind, is_configured: bool) {
         if self.engines.contains(&engine) || self.refusals.iter().any(|it| it.0 == engine) {
             return;

@@ -70,7 +70,7 @@ impl Default for PortQos {
             high_limit: 0,
             vlarb_high: vls().map(|vl| entry(vl, 4 * u8::from(is_first(vl)))).collect(),
             vlarb_low: vls().map(|vl| entry(vl, 4 * u8::from(!is_first(vl)))).collect(),
-            sl2vl: std::array::from_fn(|level| sl2vl(level).expect("at most 15")),
+            sl2vl: std::array::from_fn(|level| sl2vl(level).expect("the VL is at most 15")),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! | `sa` | requests and responses |
 //! | `subnet` | the subnet from which queries are answered, with indexes |
 //! | `jobs` | large responses, collected in slices of time |
-//! | `records` | records of discovered attributes and written tables |
+//! | `records` | records of nodes, ports, links and tables |
 //! | `path` | PathRecords |
 //! | `groups` | multicast groups and their members |
 //! | `services` | ServiceRecords |
@@ -90,9 +90,9 @@ pub(crate) struct Sa {
     groups: Groups,
     /// Requests whose responses are not complete yet.
     jobs: Jobs,
-    /// Time in microseconds that requests have used: in the current iteration of `work`, and before it without being
-    /// charged to a budget yet.
+    /// Time in microseconds that requests have used in the current iteration of `work`.
     spent: u32,
+    /// Time in microseconds that earlier iterations have used and that was not charged to a budget yet.
     owed: u32,
     /// Maximum total size in bytes of incomplete responses and of responses that are being sent.
     most_bytes: usize,
@@ -218,7 +218,7 @@ impl Sa {
         while self.reporter.outstanding() < REPORTS
             && let Some(report) = self.subscriptions.next_report()
         {
-            self.reporter.start(report).expect("Report has a response");
+            self.reporter.start(report).expect("the method `Report` has a response");
         }
         self.responder.poll_transmit(now).or_else(|| self.reporter.poll_transmit(now))
     }
@@ -323,7 +323,7 @@ impl Sa {
             (Method::GET_TRACE_TABLE, AttributeId::PATH_RECORD) => {
                 self.spent += path::MAX_TRACED_PAIRS as u32 * COST;
                 let wanted: PathRecord =
-                    mad.attribute().expect("the caller matched the attribute ID");
+                    mad.attribute().expect("the match arm checked the attribute ID");
                 let records = path::trace_records(subnet, mask, &wanted, viewer)?;
                 let bytes = records.iter().flat_map(Record::to_record).collect();
                 return Ok(Answer::Records(Records::of::<TraceRecord>(bytes)));
@@ -339,7 +339,7 @@ impl Sa {
             }
             (_, AttributeId::PATH_RECORD) => {
                 let wanted: PathRecord =
-                    mad.attribute().expect("the caller matched the attribute ID");
+                    mad.attribute().expect("the match arm checked the attribute ID");
                 RecordSearch::Paths(PathQuery::new(subnet, mask, &wanted, viewer, one)?)
             }
             (_, AttributeId::SM_INFO_RECORD) => {
@@ -433,7 +433,7 @@ impl Sa {
         match mad.attribute_id() {
             AttributeId::SERVICE_RECORD => {
                 let record: ServiceRecord =
-                    mad.attribute().expect("the caller matched the attribute ID");
+                    mad.attribute().expect("the match arm checked the attribute ID");
                 let in_partition = |key| {
                     let at = subnet.by_guid(record.service_gid.guid());
                     has(subnet.p_keys(requester), key)
@@ -450,14 +450,14 @@ impl Sa {
             }
             AttributeId::INFORM_INFO if set => {
                 let info: InformInfo =
-                    mad.attribute().expect("the caller matched the attribute ID");
+                    mad.attribute().expect("the match arm checked the attribute ID");
                 let trusted = is_trusted(mad);
                 let (gid, remote) = (subnet.gid(requester), *request.remote());
                 Ok(bytes(&self.subscriptions.set(gid, remote, info, trusted)?))
             }
             AttributeId::MC_MEMBER_RECORD => {
                 let mut wanted: MCMemberRecord =
-                    mad.attribute().expect("the caller matched the attribute ID");
+                    mad.attribute().expect("the match arm checked the attribute ID");
                 let given = wanted.port_gid;
                 // A GID with the default prefix means the GID with the prefix of the subnet.
                 if given.prefix() == Gid::DEFAULT_PREFIX {
@@ -542,7 +542,7 @@ fn is_trusted(mad: &Mad) -> bool {
     mad.sa().sm_key != 0
 }
 
-/// Returns the port that limits the visible records by its partitions; `None` if all records are visible.
+/// Returns the port whose partitions limit the visible records; `None` if all records are visible.
 fn viewer(requester: Option<PortIndex>, trusted: bool) -> Result<Option<PortIndex>, MadStatus> {
     if trusted { Ok(None) } else { requester.map(Some).ok_or(MadStatus::SA_REQUEST_INVALID) }
 }

@@ -46,9 +46,9 @@ pub(crate) fn operational_vls(
 /// Returns the SL-to-VL table to write to a port; `None` if its table is left unchanged.
 ///
 /// Only linked ports and enhanced ports 0 of switches get a table, and only if their node supports SL mapping. If
-/// quality of service is enabled, all these ports get one. Otherwise, they get one only if the routes need several
-/// service levels (`is_layered`). SL n then uses VL n, and SL 15 uses VL 7. VLs that the link does not have are mapped
-/// to VLs that it has.
+/// quality of service is enabled, the table is the configured one. Otherwise, ports get a table only if the routes need
+/// several service levels (`is_layered`): SL n uses VL n, and SL 15 uses VL 7. VLs that the link does not have are
+/// replaced by VLs that it has.
 pub(crate) fn sl_to_vl(
     port_index: PortIndex,
     config: &SmConfig,
@@ -154,7 +154,8 @@ impl VlPlan {
     }
 
     /// Returns true if each used service level has a VL of its own, the same on all links. No link may discard packets
-    /// of these levels. With a single service level, only discards are checked, because a single VL closes no cycle.
+    /// of these levels. With a single service level, only discards are checked: each link then has only one used VL,
+    /// whatever its number.
     fn is_one_vl_per_level(&self, used: u16) -> bool {
         let vls_of = |table: &[u8; 16]| {
             let used = (0..16).filter(|level| used >> level & 1 != 0);
@@ -181,7 +182,7 @@ fn linked(found: &DiscoveredSubnet) -> impl Iterator<Item = (PortIndex, PortInde
 
 /// The SL-to-VL tables of all switches in a subnet.
 pub(crate) struct SwitchVls {
-    /// `[switch][output port][service level]`.
+    /// VLs as `[switch][output port][service level]`.
     tables: Vec<Vec<[u8; 16]>>,
 }
 

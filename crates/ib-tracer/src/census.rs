@@ -2,13 +2,14 @@
 //!
 //! A lost packet has no response, but the port that sent the packet has counted it. The tracer sends a burst of N
 //! packets and then a burst of 3 N packets. It reads the counters of all ports before, between and after the bursts.
-//! The port that sends the packets counts N and then 3 N, and little more. Two tries with bursts of different sizes
-//! have to find the same port. A port other than the one in the forwarding table is reported only if the port in the
-//! table counts no burst. If a port has much other traffic, its counters prove nothing.
+//! The port that sends the packets counts N and then 3 N, and little more. These two bursts are one try. Two successive
+//! tries, with bursts of different sizes, have to find the same port. A port other than the one in the forwarding table
+//! is reported only if the port in the table counts no burst. If a port has much other traffic, its counters prove
+//! nothing.
 //!
 //! If the responses of the switch itself are lost, the tracer reads the counters at the other ends of the switch's
-//! cables. There, one port counts the received packets. Only one census runs at a time. No other request is outstanding
-//! during a census, because the ports would count it, too.
+//! cables. There, the port to which the switch sends the packets counts them as received. Only one census runs at a
+//! time. No other request is outstanding during a census, because the ports would count it, too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -25,14 +26,14 @@ use crate::probes::{CombinedRoute, Probes};
 /// Minimum time between a burst and the reading of the counters.
 const MIN_BURST_TIME: Duration = Duration::from_millis(20);
 
-/// Maximum number of tries of a census. A try is repeated if it does not find exactly one port.
+/// Maximum number of tries of a census. Two successive tries have to find the same port.
 const MAX_TRIES: u32 = 4;
 
 /// Factor by which the burst grows for the next try if requests were lost.
 const GROWTH: u64 = 4;
 
-/// Minimum ratio of the burst packets that two ports count: another port, and the port in the table. Only above this
-/// ratio do counters prove that a switch sends packets out of the other port.
+/// The port in the forwarding table counts as idle if another port counts more than this factor times as many burst
+/// packets. Counters prove that a switch uses the other port only if the port in the table is idle.
 const IDLE_FACTOR: u64 = 4;
 
 /// Returns the number of packets in the first burst. The second burst is three times as large. A burst must
@@ -44,9 +45,9 @@ fn first_burst(ports: u8) -> u64 {
 /// A request of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CensusRequest {
-    /// Requests the counters of this port of the switch, or those at the other end of the port's cable.
+    /// Requests the counters of this switch port, or of the port at the other end of its cable.
     Counters(u8),
-    /// Requests the 64-bit counters of the same port (PortCountersExtended).
+    /// As `Counters`, but requests the 64-bit counters (PortCountersExtended).
     Extended(u8),
     /// A packet of a burst. Packets of bursts are expected to be lost.
     Burst,
@@ -65,12 +66,11 @@ struct Count {
 
 type Reading = BTreeMap<u8, Count>;
 
-/// Phase of a census.
+/// Phase of a census. The phases `Before`, `Between` and `Last` read the counters of all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The counters of one port are read, to find out whether the switch responds.
     First,
-    /// The counters of all ports are read before, between and after the two bursts.
     Before,
     SmallBurst,
     Between,
@@ -93,14 +93,15 @@ struct Census {
     burst: u64,
     /// True if a request for counters had to be repeated. Then not all readings contain the same number of requests.
     is_lossy: bool,
-    /// The port that the last conclusive try has found. A second try has to confirm it.
+    /// Port that the previous try found, and the fate of the packets there. `None` if that try did not find exactly one
+    /// port. The next try has to find the same.
     suspect: Option<PacketFate>,
     readings: [Reading; 3],
     /// Number of requests in each reading of the counters, including repetitions.
     attempts: [u64; 3],
-    /// Port out of which the switch sends its responses to the local port. `answered` has the number of responses to
-    /// each burst.
+    /// Port out of which the switch sends its responses to the local port.
     back: Option<u8>,
+    /// Number of responses to each of the two bursts.
     answered: [u64; 2],
 }
 
@@ -118,13 +119,13 @@ pub(crate) struct Censuses {
 pub(crate) enum Outcome {
     /// The port out of which the switch sends the probe; `None` if the counters do not show it.
     Known(Option<PacketFate>),
-    /// The switch does not respond. Another census has to read the counters at the other ends of its cables.
+    /// The switch does not respond. Another census has to read the counters at the other ends of the switch's cables.
     NeedsNeighbours,
 }
 
 /// Progress of a census after a response.
 pub(crate) enum Progress {
-    /// The census continues with these requests. The list is empty while responses are outstanding.
+    /// These requests have to be sent for the census. If the list is empty, the census still waits for responses.
     Waits(Vec<(CensusRequest, Request)>),
     Done,
 }
@@ -140,7 +141,7 @@ impl Censuses {
         self.sent.get(&combined_route).copied().unwrap_or_default()
     }
 
-    /// Queues a census, unless it has already ended with a result.
+    /// Queues a census, unless it is queued or running already, or has ended as [`Outcome::Known`].
     pub(crate) fn want(&mut self, combined_route: CombinedRoute) {
         let is_running = self.running.as_ref().is_some_and(|(it, _)| *it == combined_route);
         let is_known = matches!(self.known.get(&combined_route), Some(Outcome::Known(_)));
@@ -376,9 +377,9 @@ impl Census {
         switch: NodeNumber,
         model: &FabricModel,
     ) -> Vec<PacketFate> {
-        // The switch port towards the local port also counts the responses that the switch sends, and an unknown number
-        // of them is lost later. The counters of this port are evidence only together with the counters of all other
-        // ports.
+        // The port `back` also counts the responses that the switch sends to the local port. Some of these may be lost,
+        // so their number is not known exactly. The counters of `back` are ignored if requests were repeated, or if
+        // another linked port was not read.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
         let links = model.node(switch).links.iter();
         let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
@@ -395,8 +396,8 @@ impl Census {
             ];
             found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
         }
-        // Another port than the one in the table is reported only if the port in the table has not counted the bursts.
-        // If requests were lost, the counters of the port in the table must have been read.
+        // Another port than the one in the table is reported only if the port in the table is idle. If its counters
+        // were not read, it counts as idle, unless requests were repeated.
         if let [(PacketFate::Sent(port) | PacketFate::Discarded(port), Some([small, large]))] =
             found[..]
             && Some(port) != expected
@@ -429,8 +430,9 @@ impl Census {
     /// Returns true if the bursts, and little other traffic, explain the increase of a counter.
     fn is_burst(&self, growth: Option<[u64; 2]>) -> bool {
         let Some([small, large]) = growth else { return false };
-        // If requests are repeated, the readings have different numbers of requests. Each request and its response
-        // pass a port once, so they explain at most this difference.
+        // Ports also count the requests for counters. If some were repeated, the readings have different numbers of
+        // requests. A port counts each request and each response at most once, so they add at most this number of
+        // packets.
         let explained = match self.is_lossy {
             true => 2 * (self.attempts[1] + self.attempts[2]),
             false => 0,
@@ -444,7 +446,8 @@ impl Census {
             more >= self.burst.min(64) + explained && u128::from(more).pow(2) >= 4 * sum;
         let is_quiet =
             more <= 2 * self.burst + slack && small <= self.burst + 2 * self.attempts[1] + slack;
-        // Packets in a forwarding loop are counted several times, but still 1 : 3 in the two bursts.
+        // A port in a forwarding loop counts each packet several times. The counts of the two bursts still have the
+        // ratio 1 : 3.
         let is_loop = small >= self.burst && large.abs_diff(3 * small) <= slack;
         stands_out && (is_quiet || is_loop)
     }

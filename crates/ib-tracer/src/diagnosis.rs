@@ -35,7 +35,7 @@ pub(crate) fn candidates<C: Ord + Copy>(
     Vec::new()
 }
 
-/// Adds all candidates that consist of the components in `chosen` and of `left` components that are not in `chosen`.
+/// Adds candidates to `found` that consist of the components in `chosen` and of at most `left` other components.
 fn extend<C: Ord + Copy>(
     conflicts: &[BTreeSet<C>],
     chosen: &mut BTreeSet<C>,

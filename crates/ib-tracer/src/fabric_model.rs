@@ -144,8 +144,8 @@ impl FabricModel {
         self.own
     }
 
-    /// Returns the port with LIDs to which this port of a node belongs: port 0 of a switch, or the port itself. Returns
-    /// `None` if no LIDs of that port are known.
+    /// Returns the GUID and LIDs of a port. All ports of a switch have the GUID and LIDs of its port 0. Returns `None`
+    /// if they are unknown.
     #[must_use]
     pub fn end(&self, (node, port): (NodeNumber, u8)) -> Option<&End> {
         let known = self.node(node);

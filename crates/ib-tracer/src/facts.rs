@@ -60,7 +60,7 @@ impl Part {
     }
 }
 
-/// A fact with outstanding requests.
+/// State of the queries for one [`Fact`], until the fact is stored in the model.
 #[derive(Debug, Default)]
 struct PendingFact {
     /// Number of outstanding requests for the fact.
@@ -73,18 +73,20 @@ struct PendingFact {
     near: Option<PortInfo>,
     /// Description of a contradiction between the responses of the far node.
     inconsistent: Option<String>,
-    /// Port number of the far end. If the source is the SA, `lid` is the LID of the far end.
+    /// Number of the port at the far end of the link, or of the local port for [`Fact::Own`].
     far: u8,
+    /// LID of the port at the far end of the link, or of the local port. Only used for SA queries.
     lid: u16,
     failed: Option<String>,
     /// Number of requests for the fact that were repeated.
     retries: u32,
 }
 
-/// Maximum number of times that a request is repeated on a lossy fabric.
+/// Maximum number of repeated requests for one fact, one LID or one combined-route probe, on a fabric that loses
+/// packets.
 pub(crate) const MAX_RETRIES: u32 = 8;
 
-/// The facts with outstanding requests, and the configuration of requests.
+/// Queries facts from one source, and stores them in a model.
 #[derive(Debug)]
 pub(crate) struct Facts {
     via: FactSource,
@@ -99,7 +101,7 @@ pub(crate) struct Facts {
 /// Progress of the requests for a fact, after a response.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// The fact needs these further requests. The list is empty while responses are outstanding.
+    /// These requests have to be sent for the fact. If the list is empty, the fact still waits for responses.
     Waits(Vec<(Part, Request)>),
     /// The model now has the fact, or the reason why the fact could not be read.
     Done,
@@ -219,7 +221,7 @@ impl Facts {
         parts: &[Part],
         model: &FabricModel,
     ) -> Vec<(Part, Request)> {
-        let pending = self.pending.get_mut(&fact).expect("the fact has outstanding requests");
+        let pending = self.pending.get_mut(&fact).expect("the fact is in `pending`");
         pending.left += parts.len();
         let pending = &*pending;
         let requests = parts.iter().map(|&part| {
@@ -542,7 +544,9 @@ fn directed(fact: Fact, part: Part, model: &FabricModel) -> Request {
         (Part::Block, Fact::Multicast { block, position, .. }) => {
             (AttributeId::MULTICAST_FORWARDING, MulticastForwardingBlock::modifier(block, position))
         }
-        (Part::Block | Part::Links, _) => unreachable!("only tables have blocks"),
+        (Part::Block | Part::Links, _) => {
+            unreachable!("only tables have blocks, and only the SA has LinkRecords")
+        }
     };
     let mad = smp::directed_request(Method::GET, TransactionId(0), what, &route);
     Request::new(Remote::directed(), mad)

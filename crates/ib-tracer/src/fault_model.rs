@@ -21,7 +21,7 @@ use crate::trace::Component;
 /// Conflict: if a combined-route probe is not answered, at least one of these components is faulty.
 #[derive(Debug, Default)]
 pub(crate) struct Conflict {
-    /// The components that are not proven good.
+    /// The components on which the probe and its response depend, except those that are proven good.
     pub(crate) members: BTreeSet<Component>,
     /// The links that the response takes, each with its component of the fault model.
     pub(crate) answer: Vec<(Component, Hop)>,
@@ -58,8 +58,8 @@ pub(crate) fn conflict(
         let answer = walk((last.node, last.enters), own)?;
         let arrives_at = answer.hops.last().map_or(last.node, |hop| hop.node);
         if answer.stop != Stop::Arrived || arrives_at != from {
-            // According to the tables no response can arrive, so a missing response is no evidence against other
-            // components. The cause can be a second node that has the LID of the switch.
+            // According to the tables no response can arrive, perhaps because a second node has the LID of the switch.
+            // So the identity of the switch is a suspect, and the missing response proves no other component faulty.
             conflict.members.insert(Component::Identity(from));
         }
         for hop in answer.hops {

@@ -4,9 +4,9 @@
 //! [`FactSource::SaRecords`] it compares the tables with the SA records. Probes show the port at which a
 //! packet arrives at each hop, and so the decision of the preceding switch.
 //!
-//! A path is proven good only if packets have arrived at every hop and at the destination. A path is proven
-//! bad only if a certain component must be faulty to explain the observations, for any number of faults.
-//! Otherwise the [`Verdict`] on a hop lists the suspects.
+//! A path is proven good only if packets have arrived at every hop and at the destination. A path is proven bad only if
+//! one certain component is faulty in every set of faults, of any size, that explains the observations. Otherwise the
+//! [`Verdict`] on a hop lists the suspects.
 //!
 //! The crate owns no socket, thread or clock.
 //!
@@ -17,7 +17,7 @@
 //! | [`path`] | [`Hop`], [`Stop`]: the hops and the end of a path |
 //! | [`trace`] | [`Trace`]: the verdicts on one path |
 //! | [`tree`] | [`Tree`]: the verdicts on the tree of a multicast group |
-//! | [`observation`] | [`Observation`]: numbers of probes sent and answered, and their arrival ports |
+//! | [`observation`] | [`Observation`]: how many probes were sent and answered, and where they arrived |
 //! | [`fabric_model`] | [`FabricModel`]: the queried nodes, links and tables |
 //! | `facts`, `probes`, `census` | requests of the client, and the evaluation of responses |
 //! | `fault_model`, `diagnosis` | the components that a probe depends on, and the faults that explain all observations |

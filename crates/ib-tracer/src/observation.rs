@@ -65,16 +65,17 @@ pub enum Witness {
     CombinedRoute,
     /// The counters of the switch, or of the ports at the other ends of its cables, show the packets.
     Counters,
-    /// A packet with a directed route took the cable. No further proof is needed, because a channel adapter (CA) does
-    /// not choose a port.
+    /// A directed-route SMP passed the cable of a channel adapter (CA). This is sufficient, because all packets from
+    /// this port of the CA take the cable.
     Cable,
 }
 
-/// All observations of the forwarding by switches.
+/// All observations, and what they prove about the nodes.
 #[derive(Debug, Default)]
 pub struct Observations {
     all: BTreeMap<Probe, Observation>,
-    /// For each proven switch port: the best proof that the switch sends packets out of it as its table specifies.
+    /// By switch port: the best proof that the switch sends packets out of the port if its table says so. Ports without
+    /// proof are absent.
     proven: BTreeMap<(NodeNumber, u8), Witness>,
     /// By switch port and LID: the best proof that packets to the LID have left the port and arrived at the next node.
     arrived: BTreeMap<(NodeNumber, u8, u16), Witness>,
@@ -128,7 +129,7 @@ impl Observations {
         self.identified.contains(&(node, lid))
     }
 
-    /// Records that a combined-route probe that a switch relayed was answered.
+    /// Records that a switch relays combined-route probes, because one of them was answered.
     pub(crate) fn note_relay(&mut self, switch: NodeNumber) {
         self.relays.insert(switch);
     }

@@ -50,21 +50,20 @@ pub enum Stop {
     },
     /// No node responds at the other end of a port's link.
     Unlinked {
-        /// The node.
+        /// The node at the near end of the link.
         at: NodeNumber,
-        /// Number of the node's port.
+        /// The port of this node at the near end of the link.
         port: u8,
         /// Why no node responds, for messages.
         why: String,
-        /// True if the port reports that its link is down. False if there may be a node that does
-        /// not respond.
+        /// True if the port reports that its link is down. If false, a node may be connected that does not respond.
         is_down: bool,
     },
     /// The link of a port is not Active, so it carries only SMPs.
     NotActive {
-        /// The node.
+        /// The node that has the port.
         at: NodeNumber,
-        /// Number of the node's port.
+        /// Number of the port that is not Active.
         port: u8,
         /// The state of the port.
         state: PortState,
@@ -78,9 +77,9 @@ pub enum Stop {
     },
     /// The path arrives at a port of an HCA or router that does not have the LID.
     WrongPort {
-        /// The node.
+        /// The HCA or router.
         node: NodeNumber,
-        /// Number of the node's port.
+        /// The port at which the path arrives.
         port: u8,
     },
     /// The path is a forwarding loop.
@@ -95,10 +94,10 @@ pub enum Stop {
     },
     /// The path is not compared with the SA records beyond this point.
     Uncompared {
-        /// The reason.
+        /// Why the path is not compared further, for messages.
         why: String,
     },
-    /// The path has more hops than a source route can hold.
+    /// The path has more hops than a source route or a directed route can hold.
     TooFar {
         /// The node up to which the path was followed.
         at: NodeNumber,

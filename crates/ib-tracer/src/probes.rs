@@ -243,8 +243,8 @@ impl Probes {
         self.combined(combined_route, model)
     }
 
-    /// Processes the response or timeout of a combined-route probe. If there was no good response and the fabric is lossy,
-    /// returns the probe to repeat, at most [`MAX_RETRIES`] times.
+    /// Processes the response or timeout of a combined-route probe. If the response is missing or invalid and the
+    /// fabric is lossy, returns the request to send again, at most [`MAX_RETRIES`] times.
     pub(crate) fn handle_combined(
         &mut self,
         combined_route: CombinedRoute,
@@ -316,7 +316,8 @@ impl Probes {
     /// Evaluates the response of an agent. Field code 7 reports that the request arrived at an
     /// unexpected port.
     fn read_route(&self, lid: u16, mad: &Mad) -> AgentState {
-        /// Field code 7 as the whole status. Some agents return it in this way, without shifting it to its position.
+        /// Field code 7 at bit 0 of the status. Some agents return it there, instead of at the position of the field
+        /// code.
         const BARE_CODE: MadStatus = MadStatus(7);
         let wanted = self.wanted(lid);
         let Some(found) = mad.attribute::<SourceRoute>() else { return AgentState::Silent };
@@ -369,7 +370,8 @@ impl Probes {
         Box::new(Request::new(remote, mad).with_timing(self.timing))
     }
 
-    /// Returns the global route header for requests to a port; `None` if none is configured.
+    /// Returns the global route header for requests to a port; `None` if the configuration has no global route header,
+    /// or if the port is unknown.
     fn header(&self, end: Option<&End>) -> Option<Grh> {
         let end = end.filter(|_| self.grh)?;
         let destination = Gid::new(end.prefix, end.guid);

@@ -53,7 +53,7 @@ pub enum Verdict {
     Own,
     /// Proven bad: the preceding switch does not forward as its table specifies.
     Misdirected {
-        /// Arrival port of a probe at the node of the hop; `None` if no probe arrived.
+        /// Port at which a probe arrived at the node to which the hop leads; `None` if no probe arrived.
         actual: Option<u8>,
         /// Fate of the probes in the preceding switch, as its counters show; `None` if the counters
         /// are inconclusive.
@@ -75,7 +75,8 @@ pub enum Verdict {
         /// Table entry of the switch; 255 if there is none.
         holds: u8,
     },
-    /// Proven bad: the responses of the node contradict each other.
+    /// Proven bad: the responses of the node to which the hop leads contradict each other, the counters of the
+    /// preceding switch, or the SA records.
     Inconsistent {
         /// The contradiction, as a text.
         what: String,
@@ -87,7 +88,8 @@ pub enum Verdict {
     },
     /// Not proven, with the reason and the suspects.
     Suspected(Box<Suspicion>),
-    /// Not proven: no probe was sent, because agents are disabled or no packet takes the link to another node.
+    /// Not proven: no probe was sent. Either [`TracerConfig::agents`](crate::TracerConfig::agents) is false, or no
+    /// packet reaches another node over the link.
     NotProbed,
 }
 
@@ -263,16 +265,16 @@ pub enum TraceError {
         /// The end of the path from the local port to the start.
         stop: Box<Stop>,
     },
-    /// The number is not a multicast LID.
+    /// The LID of the requested tree is not a multicast LID.
     #[error("LID {lid:#06x} is not a multicast LID: expected 0xc000 to 0xfffe")]
     NotMulticast {
-        /// The number.
+        /// The LID of the requested tree.
         lid: u16,
     },
-    /// The number is not a unicast LID.
+    /// The LID of the requested start or destination is not a unicast LID.
     #[error("LID {lid} is not a unicast LID: expected 1 to 49151")]
     NotUnicast {
-        /// The number.
+        /// The LID of the requested start or destination.
         lid: u16,
     },
 }

@@ -33,7 +33,7 @@ mod judge;
 pub struct TracerConfig {
     /// The source from which the client queries facts.
     pub via: FactSource,
-    /// True if the client sends requests to agents.
+    /// True if the client probes paths. If false, it sends no probes to agents or SMAs, and no hop is proven good.
     pub agents: bool,
     /// True if the counters of each switch on the path have to prove out of which port it sends packets to the
     /// destination's LID. This proof takes some hundred requests per hop, so it is meant for single paths.
@@ -112,8 +112,8 @@ pub struct Tracer {
     claim_facts: Facts,
     observations: Observations,
     trials: Trials,
-    /// Verdicts on hops. The key has the node and the port at the start of the link. It also has the LID if the verdict
-    /// depends on it, and a flag: true for the last hop of a path.
+    /// Verdicts on hops. The key consists of the node and port at the start of the hop, and the destination LID if the
+    /// verdict depends on it. Its last part is true for the last hop of a path.
     verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
     /// The start ports of paths, by LID.
     starts: HashMap<u16, (NodeNumber, u8)>,
@@ -123,14 +123,15 @@ pub struct Tracer {
     censuses: Censuses,
     /// Requests that are held back until the running census ends.
     held: Vec<(RequestPurpose, Request)>,
-    /// For each link: the combined-route probe whose packets are counted. The key is the port at the start of the link.
+    /// By the port at the start of a link: the combined-route probe whose packets a census counts for the link.
     counted: BTreeMap<(NodeNumber, u8), CombinedRoute>,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
     /// Traces that can continue, because they wait for no fact and no probe.
     ready: VecDeque<TraceId>,
-    /// Traces that wait for a fact, and traces that wait for the probes of a LID.
+    /// By fact and its source: the traces that wait for the fact.
     facts_wanted: BTreeMap<(Source, Fact), Vec<TraceId>>,
+    /// By LID: the traces that wait for the probes of the LID.
     probes_wanted: BTreeMap<u16, Vec<TraceId>>,
     combined_routes_wanted: BTreeMap<CombinedRoute, Vec<TraceId>>,
     events: VecDeque<(TraceId, Result<Trace, TraceError>)>,
@@ -156,8 +157,9 @@ enum RequestPurpose {
 struct Job {
     from: Option<Target>,
     to: Target,
-    /// LIDs of start and destination; `None` until they are known.
+    /// LID of the start; `None` for the local port, and until the SA has returned the LID.
     from_lid: Option<u16>,
+    /// LID of the destination; `None` until the SA has returned the LID.
     to_lid: Option<u16>,
     started: Option<Instant>,
     /// True for a survey, which reads tables and links without verdicts.
@@ -192,7 +194,7 @@ enum Step {
     CombinedRoute(CombinedRoute),
     Trial(CombinedRoute),
     Census(CombinedRoute),
-    /// Select the combined-route probe that is counted for a link, unless one is selected already.
+    /// Select the combined-route probe whose packets a census counts for a link, unless one is selected already.
     Count((NodeNumber, u8), CombinedRoute),
     Done(Box<Result<Trace, TraceError>>),
     Surveyed,

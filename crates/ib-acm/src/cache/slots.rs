@@ -1,4 +1,4 @@
-//! Arrays whose entries keep their indices.
+//! Arrays whose entries keep their indices when other entries are removed.
 
 /// Index that stands for no entry.
 pub(super) const NONE: u32 = u32::MAX;
@@ -10,7 +10,8 @@ pub(super) enum Slot<T> {
     Taken(T),
 }
 
-/// An array whose entries keep their indices. Free slots are chained and reused.
+/// An array whose entries keep their indices when other entries are removed. Free slots form a linked list and are
+/// reused.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     pub(super) slots: Vec<Slot<T>>,

@@ -100,7 +100,7 @@ impl Client {
         self.call(&Request::resolve_path(path, options)).map(Reply::into_resolved)
     }
 
-    /// Reads counters.
+    /// Reads the counters of the service or of an endpoint.
     ///
     /// # Errors
     /// Fails with [`ClientError::Refused`] if the endpoint does not exist, and with the errors of [`Client::call`].

@@ -18,7 +18,7 @@ pub enum RequestError {
         "the path leads from {0} to {1}: expected names and IP addresses, two GIDs or two LIDs"
     )]
     Mixed(Address, Address),
-    /// The address of an endpoint is a GID or a LID.
+    /// A GID or a LID was given as the address of an endpoint.
     #[error("the address of the endpoint is {0}: expected a name or an IP address")]
     NoEndpoint(Address),
 }
@@ -80,12 +80,12 @@ impl ClientError {
     ///
     /// | status | kind |
     /// |---|---|
-    /// | 1 | `OutOfMemory` |
+    /// | 1 (no memory) | `OutOfMemory` |
     /// | 3 (no data) | `NotFound` |
-    /// | 5 | `NotConnected` |
-    /// | 6 | `TimedOut` |
-    /// | 7 (source), 9 (destination) | `AddrNotAvailable` |
-    /// | 2, 8, 10 and all others | `InvalidInput` |
+    /// | 5 (not connected) | `NotConnected` |
+    /// | 6 (timeout) | `TimedOut` |
+    /// | 7 (source address), 9 (destination address) | `AddrNotAvailable` |
+    /// | all others | `InvalidInput` |
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         match self {

@@ -44,7 +44,7 @@ pub struct Answer {
 /// pipeline.handle_bytes(&answer[..5]);
 /// assert_eq!(pipeline.poll_answer()?, None);
 /// pipeline.handle_bytes(&answer[5..]);
-/// assert_eq!(pipeline.poll_answer()?.expect("a reply").transaction, transaction);
+/// assert_eq!(pipeline.poll_answer()?.expect("the reply is complete").transaction, transaction);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -54,9 +54,9 @@ pub struct Pipeline {
     /// Cancelled requests by transaction ID. Their replies are dropped.
     forgotten: BTreeMap<u64, ExpectedReply>,
     buffer: Vec<u8>,
-    /// Offset of the next reply in the buffer.
+    /// Offset in `buffer` at which the next reply starts.
     start: usize,
-    /// Offset of the buffer in the stream.
+    /// Offset in the stream of the first byte in `buffer`.
     offset: u64,
     answers: u64,
     failed: Option<ReplyError>,
@@ -133,7 +133,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the number of bytes that were received of the next reply, which is incomplete.
+    /// Returns the number of received bytes of the reply that is still incomplete.
     #[must_use]
     pub fn incomplete(&self) -> usize {
         self.buffer.len() - self.start

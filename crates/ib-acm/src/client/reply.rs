@@ -1,11 +1,12 @@
 //! Replies of a service, and their decoding.
 //!
-//! | reply | length in bytes | byte order of the length |
+//! | request | length of the reply in bytes | byte order of the length |
 //! |---|---|---|
-//! | path | 16 + 72 for each of 1 to 8 addresses | native |
-//! | counters | 16 + 8 for each counter | network |
-//! | endpoint | 96 + 64 for each address | network |
-//! | error status | at least 16 | as for the requested reply |
+//! | RESOLVE | 16 + 72 for each of 1 to 8 entries, which are paths or addresses | native |
+//! | PERF_QUERY | 16 + 8 for each counter | network |
+//! | EP_QUERY | 96 + 64 for each address of the endpoint | network |
+//!
+//! A reply with an error status has at least 16 bytes, and the same byte order as a reply without an error.
 
 use ib_types::text::escaped;
 use ib_types::{Guid, PKey};
@@ -32,7 +33,7 @@ pub enum Reply {
 /// The paths to a destination, as the service returned them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The primary path.
+    /// The first path with the primary flag or, if no path has this flag, the first path.
     pub path: PathRecord,
     /// The source address that the service chose, if the request had none.
     pub source: Option<Address>,
@@ -54,12 +55,12 @@ impl ResolvedPath {
     const PRIMARY: EntryFlags = EntryFlags(2);
 }
 
-/// Counters of a reply, in the order of the protocol.
+/// Values of the counters, in the order of the reply. [`Counters::known`] returns them by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters(pub Vec<u64>);
 
 impl Counters {
-    /// Returns the counters that ibacm has, by name. Counters that the reply lacks are 0.
+    /// Returns the counters that ibacm defines, each in a named field. A counter that is not in the reply is 0.
     #[must_use]
     pub fn known(&self) -> PerfCounters {
         let value = |index: usize| self.0.get(index).copied().unwrap_or(0);
@@ -75,14 +76,14 @@ impl Counters {
     }
 }
 
-/// An endpoint of a service.
+/// An endpoint, as a service describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointDescription {
-    /// Index of the endpoint, from 1.
+    /// Index that the request specified, from 1.
     pub index: u8,
     /// GUID of the HCA.
     pub device_guid: Guid,
-    /// Port number.
+    /// Number of the HCA's port to which the endpoint belongs.
     pub port: u8,
     /// Number of ports of the HCA.
     pub port_count: u8,
@@ -90,11 +91,11 @@ pub struct EndpointDescription {
     pub p_key: PKey,
     /// Name of the ACM provider that serves the endpoint.
     pub provider: String,
-    /// Names and addresses as the service wrote them.
+    /// Names and addresses of the endpoint, as texts from the reply. Control characters are escaped.
     pub addresses: Vec<String>,
 }
 
-/// Error of an invalid reply, with its position in the stream.
+/// Reports an invalid reply, and the position of the reply in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("reply {number}, at byte {offset} of the stream: {defect}")]
 pub struct ReplyError {
@@ -137,7 +138,7 @@ pub enum ReplyDefect {
     /// The length does not match the number of counters.
     #[error("the reply has {counters} counters in {length} bytes: expected {} bytes", HEADER_LENGTH + 8 * usize::from(*.counters))]
     Counters {
-        /// Number of counters in the header.
+        /// Number of counters according to the header of the reply.
         counters: u8,
         /// Length of the reply in bytes.
         length: usize,
@@ -145,12 +146,12 @@ pub enum ReplyDefect {
     /// The length does not match the number of addresses.
     #[error("the endpoint has {addresses} addresses in {length} bytes: expected {} bytes", ENDPOINT + ADDRESS_LENGTH * usize::from(*.addresses))]
     Addresses {
-        /// Number of addresses in the endpoint.
+        /// Number of addresses according to the description of the endpoint in the reply.
         addresses: u16,
         /// Length of the reply in bytes.
         length: usize,
     },
-    /// None of the addresses is a path.
+    /// The reply to a RESOLVE request contains no path. The value is the number of addresses in the reply.
     #[error("the reply has {0} addresses without a path: expected at least one path")]
     NoPath(usize),
 }
@@ -168,7 +169,7 @@ fn of(opcode: &ClientOpcode, status: &ClientStatus) -> &'static str {
     }
 }
 
-/// Returns the length of a reply; fails if the header is invalid.
+/// Returns the length of a reply in bytes. Fails if the length in the header is invalid for the request's opcode.
 pub(super) fn length(header: &ClientHeader, asked: ClientOpcode) -> Result<usize, ReplyDefect> {
     let length = match ByteOrder::of(asked) {
         ByteOrder::Little => u16::from_le_bytes(header.length),
@@ -212,7 +213,8 @@ impl Reply {
     }
 }
 
-/// Conversions of replies. The pipeline has checked that a reply has the opcode of its request.
+/// Conversions of a reply into its data. A caller knows the type of the reply from its own request, because the
+/// pipeline returns only replies with the opcode of the request.
 impl Reply {
     pub(super) fn into_resolved(self) -> Resolved {
         let Self::Resolved(resolved) = self else { unreachable!("the request was RESOLVE") };
@@ -271,6 +273,6 @@ impl EndpointDescription {
 
 /// Returns the text before the first zero of a field. Control characters are escaped.
 fn text(field: &[u8; ADDRESS_LENGTH]) -> String {
-    let text = field.split(|&byte| byte == 0).next().expect("a split has a first part");
+    let text = field.split(|&byte| byte == 0).next().expect("`split` returns at least one part");
     escaped(&String::from_utf8_lossy(text)).to_string()
 }

@@ -17,8 +17,8 @@ pub struct ResolveOptions {
     ///
     /// [`ENODATA`]: ib_wire::acm::ClientStatus::ENODATA
     pub no_delay: bool,
-    /// True if the service has to query the SA, for a path between GIDs or LIDs. If the query fails, the service
-    /// returns the status of the SA.
+    /// True if the service has to query the SA. The request must then contain GIDs or LIDs. If the query fails, the
+    /// service returns the status of the SA.
     pub query_sa: bool,
 }
 
@@ -115,15 +115,16 @@ impl Request {
         Ok(request)
     }
 
-    /// Creates a query of the endpoint with this index among the endpoints of the ports with number `port`. Port 0
-    /// stands for all ports.
+    /// Creates a query of an endpoint. `index`, from 1, counts only the endpoints of the ports that have the number
+    /// `port` on their HCA. If `port` is 0, `index` counts all endpoints.
     #[must_use]
     pub fn endpoint(index: NonZeroU8, port: u8) -> Self {
         let request = Self::with_entries(ClientOpcode::EP_QUERY, Vec::new());
         Self { src_out: index.get(), src_index: port, ..request }
     }
 
-    /// Returns the bytes of the message, which the caller must write with one call.
+    /// Returns the encoded request. The caller must write all bytes with one call, because ibacm reads a request with
+    /// one call.
     #[must_use]
     pub fn to_bytes(&self, transaction: [u8; 8]) -> Vec<u8> {
         let mut header = ClientHeader::new(self.opcode, transaction);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Default TCP port of services.
 pub const DEFAULT_PORT: u16 = 6125;
 
-/// Host address of a service whose TCP port is in the port file.
+/// IP address of this machine's service, if clients connect to it over TCP.
 const THIS_HOST: &str = "127.0.0.1";
 
 /// Address of a service.
@@ -50,9 +50,9 @@ impl ServiceAddress {
         Self::local(&ServiceFiles::default().own_socket)
     }
 
-    /// Parses the address of a service. A text with a `/` is the path of a socket. Any other text is the name or
-    /// address of a host. The port is then read from this machine's port file; without that file, it is
-    /// [`DEFAULT_PORT`].
+    /// Parses the address of a service. On Unix, a text with a `/` is the path of a Unix domain socket. Any other text
+    /// is the name or the IP address of a host. The TCP port of that host is then read from this machine's port file.
+    /// If the file has no port, the TCP port is [`DEFAULT_PORT`].
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self::from_text_in(text, &ServiceFiles::default())

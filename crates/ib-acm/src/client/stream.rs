@@ -77,7 +77,7 @@ impl Stream {
     }
 }
 
-/// Returns the time until a deadline.
+/// Returns the time until a deadline. Fails if the deadline has passed.
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -108,8 +108,8 @@ pub(super) fn check_service(socket: impl std::os::fd::AsFd) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
-/// Connects to a Unix domain socket. While the backlog of its listener is full, the system waits for the send timeout
-/// of the socket.
+/// Connects to a Unix domain socket. If the backlog of the listener is full, the system blocks the call until the send
+/// timeout of the connecting socket expires.
 #[cfg(unix)]
 fn connect_local(
     path: &std::path::Path,

@@ -84,14 +84,14 @@ pub struct Options {
     pub addr_timeout: Option<Duration>,
     /// Source of routes [default: `sa`].
     pub route_prot: RouteProtocol,
-    /// Lifetime of a cached route, up to 2^31 − 1 minutes; `None` for the lifetime of its address [default: `None`].
+    /// Lifetime of a cached route, up to 2^31 − 1 minutes; `None` for the lifetime of the address [default: `None`].
     pub route_timeout: Option<Duration>,
     /// Resolution of the machine's own addresses [default: `local`].
     pub loopback_prot: Loopback,
     /// MTU of the base group, which all machines join [default: 2048 bytes].
     pub min_mtu: Mtu,
-    /// Rate of the base group, one of [`RateCode::RATES`] [default: 10 Gbit/s]. ibacm (as of version 44) reads 28, 50,
-    /// and 400 or more as 10, and therefore joins another group.
+    /// Rate of the base group, one of [`RateCode::RATES`] [default: 10 Gbit/s]. ibacm (as of rdma-core 44) reads a rate
+    /// of 28, 50, or at least 400 Gbit/s as 10 Gbit/s, and therefore joins another group.
     pub min_rate: RateCode,
     /// Format of the file of preloaded routes [default: `none`].
     pub route_preload: RoutePreload,
@@ -106,13 +106,13 @@ pub struct Options {
     pub check_interval: Option<Duration>,
     /// Number of announcements of an address after its endpoint comes up, 0 to 255 [default: 2]. ibfabric only.
     pub announce: u8,
-    /// True if the service derives a route from a group only after a check: the SA must give the path the service level
-    /// of the group [default: true]. ibfabric only.
+    /// True if the service derives a route from a group only if the SA gives the path the service level of the group
+    /// [default: true]. ibfabric only.
     pub route_check: bool,
     /// Maximum number of cached addresses, 1 to 2^31 − 1 [default: 1,000,000]. ibfabric only.
     pub max_destinations: u32,
-    /// Up to five groups in addition to the base group, in ascending order of preference [default: none]. ibfabric
-    /// only.
+    /// Up to five groups in addition to the base group, in any order [default: none]. The service prefers groups with a
+    /// higher rate and, among these, a higher MTU. Only `route_prot acm` uses the groups. ibfabric only.
     pub group: Vec<GroupOption>,
 }
 

@@ -27,7 +27,7 @@ pub struct Warning {
     pub found: String,
     /// Text that the reader expected.
     pub expected: String,
-    /// What the reader does with the found text.
+    /// Consequence, for example that the reader ignores the line.
     pub so: &'static str,
 }
 

@@ -31,9 +31,9 @@ const LONGEST_LINE: u64 = 1_024;
 pub struct Routes {
     /// True if the file has a block of the port.
     pub found: bool,
-    /// Routes of the port, in the order of their LIDs.
+    /// Routes that start at the port, in the order of their destination LIDs.
     pub routes: Vec<Route>,
-    /// Unreachable LIDs, in ascending order.
+    /// LIDs that are unreachable from the port, in ascending order.
     pub unreachable: Vec<Lid>,
     /// Source ports of all blocks: base LID and GUID, in the order of the LIDs.
     pub ports: Vec<(Lid, Guid)>,
@@ -72,7 +72,7 @@ pub struct Block<'d> {
     pub base_lid: Lid,
     /// Node description.
     pub description: &'d str,
-    /// Port number.
+    /// Number of the node's port at which the routes start.
     pub port: u8,
 }
 
@@ -168,7 +168,7 @@ fn next(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(bool, bool)
     Ok((length != 0, !whole && input.skip_until(b'\n')? != 0))
 }
 
-/// The reader of a file of routes, with what it has read so far.
+/// Reader of a file of routes. `rows`, `ports` and `parsed` contain the data of the lines that were read so far.
 struct Reader {
     guid: Guid,
     base_lid: Lid,
@@ -193,7 +193,7 @@ impl Reader {
         if row && !self.own {
             return;
         }
-        // Node descriptions, at the end of headers, may contain any bytes.
+        // Headers end with a node description, which may contain any bytes. Bytes that are not UTF-8 are replaced.
         let text = String::from_utf8_lossy(bytes);
         let taken = if row { self.row(&text) } else { self.head(&text) };
         if let Err(expected) = taken {
@@ -240,7 +240,7 @@ impl Reader {
             Err(word) if word.eq_ignore_ascii_case("UNREACHABLE") => None,
             Err(_) => return Err("UNREACHABLE or a service level, 0 to 15".to_owned()),
             Ok(sl) => {
-                let sl = ServiceLevel::new(sl as u8).expect("a number of at most 15");
+                let sl = ServiceLevel::new(sl as u8).expect("`number` returned at most 15");
                 let mtu = number(5).ok().and_then(|code| Mtu::from_code(code as u8));
                 let mtu = mtu.ok_or("an MTU code, 1 to 5")?;
                 let rate = number(63).ok().map(|code| RateCode(code as u8));

@@ -7,7 +7,8 @@ use super::context::{Context, Timer};
 use super::datagram::send_request;
 use super::groups::MulticastGroups;
 
-/// Delay from the time when an endpoint comes up until its first announcement, and interval between announcements.
+/// Mean delay of the first announcement, after an endpoint has come up or its addresses have changed. Mean interval
+/// between announcements.
 const FIRST: Duration = Duration::from_millis(500);
 const INTERVAL: Duration = Duration::from_secs(5);
 

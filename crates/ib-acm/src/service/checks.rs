@@ -31,17 +31,18 @@ pub(super) struct PeerCheck {
     pub(super) address: Address,
     attempts: u32,
     pub(super) claim: Option<Claim>,
-    /// True if the peer did not respond to an earlier request, which asked for another of its addresses.
+    /// True if the peer did not respond to the first check. The second check requests another address of the same
+    /// peer.
     pub(super) is_second: bool,
 }
 
-/// Maximum number of outstanding checks.
+/// Maximum number of outstanding checks of an endpoint.
 const MAX_CHECKS: usize = 1024;
 
 /// Result of an attempt to check a peer.
 #[derive(Debug)]
 pub(super) enum CheckAttempt {
-    /// A request was sent to the peer.
+    /// A request was sent to the peer, or the check is no longer outstanding.
     Sent,
     /// No request can be sent: the base group is not joined, or the endpoint has no address.
     Unreachable(Gid),
@@ -88,7 +89,8 @@ impl PeerChecks {
         self.attempt(cx, groups, tid);
     }
 
-    /// Repeats the check of a peer that did not respond: sends it a request for `address`, another of its addresses.
+    /// Starts a second check of the peer of `silent`, which did not respond to the first check. `address` is another
+    /// address of this peer.
     pub(super) fn start_second(
         &mut self,
         cx: &mut Context<'_>,

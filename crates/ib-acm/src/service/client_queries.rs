@@ -24,7 +24,7 @@ struct ClientQuery {
     transaction: Option<TransactionId>,
 }
 
-/// Maximum number of times that a query is sent. If the SM or the LID of the port changes more often, the query fails.
+/// Maximum number of times that a query is sent. The query fails if it would have to be sent once more.
 const MAX_ATTEMPTS: u32 = 4;
 
 /// SA queries that clients requested at an endpoint. The key is a random number.
@@ -131,7 +131,8 @@ fn status_of(completion: &Completion) -> ClientStatus {
     }
 }
 
-/// Returns the components of a path record that are not 0. ibacm builds the component mask in the same way.
+/// Returns the bits of the component mask of an SA query: those for the nonzero fields of the path record. ibacm sets
+/// the same bits.
 fn components_of(path: &PathRecord) -> Vec<u8> {
     let set = [
         (0, path.service_id != 0),

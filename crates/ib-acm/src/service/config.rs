@@ -29,7 +29,7 @@ pub struct Assignment {
     pub address: Address,
     /// Name of the HCA.
     pub device: Box<str>,
-    /// Port number.
+    /// Number of the HCA's port.
     pub port: u8,
     /// P_Key of the partition.
     pub p_key: PKey,
@@ -57,16 +57,16 @@ pub struct ServiceConfig {
     pub resolve_depth: usize,
     /// Parameters of the base group. Every endpoint joins it, and it carries the address resolution messages.
     pub base_group: GroupSpec,
-    /// Groups that an endpoint joins in addition to the base group, in ascending order of preference. The service
-    /// appends the group of the port's own rate and MTU unless it is listed.
+    /// Groups that an endpoint joins in addition to the base group, in any order. They are used only with
+    /// [`RouteProtocol::Acm`]. The service prefers groups with a higher rate and, among these, a higher MTU. It adds a
+    /// group with the rate and the MTU of the port, unless this group is listed.
     pub groups: Vec<GroupSpec>,
     /// Interval at which a peer in use is verified by a unicast request. If `None`, the peer is verified only before
     /// its address expires.
     pub check_interval: Option<Duration>,
     /// Number of announcements that an endpoint sends after it has come up.
     pub announcements: u32,
-    /// True if the service derives a route from a group only after a check: the SA must give the path the service level
-    /// of the group.
+    /// True if the service derives a route from a group only if the SA gives the path the service level of the group.
     pub check_routes: bool,
     /// Maximum number of cached addresses per endpoint.
     pub max_destinations: usize,
@@ -79,8 +79,8 @@ pub struct ServiceConfig {
 }
 
 impl Default for ServiceConfig {
-    /// Returns ibacm's defaults. For example, the timeout is 2 s with 2 retries, and an address is cached for a day.
-    /// The base group has a rate of 10 Gbit/s and an MTU of 2048 bytes.
+    /// Returns the defaults of [`Options`]. For example, the timeout is 2 s with 2 retries, and an address is cached
+    /// for a day. The base group has a rate of 10 Gbit/s and an MTU of 2048 bytes.
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(2),
@@ -177,8 +177,8 @@ impl ServiceConfig {
         self.address_timeout.filter(|limit| !limit.is_zero()).map(Self::refresh_age)
     }
 
-    /// Returns the shortest lifetime of cached entries, which determines the interval of cache sweeps; `None` if no
-    /// sweeps are needed. Lifetimes of 0 are left out, because such entries are not cached.
+    /// Returns the shortest lifetime or check interval of cached entries. It determines the interval of cache sweeps.
+    /// Times of 0 are left out; if all times are 0, returns 1 minute. `None` if no sweeps are needed.
     pub(super) fn shortest_lifetime(&self) -> Option<Duration> {
         let spans = [self.check_interval, self.address_timeout, self.route_timeout];
         let spans = || spans.into_iter().flatten();
@@ -189,15 +189,16 @@ impl ServiceConfig {
     /// Returns the lifetime of a cached SA route; `None` for the lifetime of the peer's address. `has_service` is true
     /// if the route leads to a port with an ACM service.
     pub(super) fn route_lifetime(&self, has_service: bool) -> Option<Duration> {
-        // Only the SA can report that a port without an ACM service has moved.
+        // Only the SA can report that a port without an ACM service has moved. Therefore the check interval limits the
+        // lifetime of its route.
         let checked = self.check_interval.map(|interval| 2 * interval);
         let without_service =
             [checked, self.address_timeout].into_iter().flatten().filter(|_| !has_service);
         self.route_timeout.into_iter().chain(without_service).min()
     }
 
-    /// Returns the lifetime that determines when a preloaded route in use is refreshed; `None` if it is not refreshed.
-    /// If the SA does not respond, the route is used until `route_timeout`.
+    /// Returns the lifetime from which the refresh age of a preloaded route in use is calculated; `None` if the route
+    /// is never refreshed. If the SA does not respond, the route is used until `route_timeout`.
     pub(super) fn preloaded_route_lifetime(&self) -> Option<Duration> {
         self.route_timeout.into_iter().chain(self.address_timeout).min()
     }

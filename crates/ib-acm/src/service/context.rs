@@ -20,13 +20,13 @@ use crate::port::{Action, PortState};
 /// A timer of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// Retry or time limit of an address resolution.
+    /// Retry or time limit of the address resolution with this transaction ID.
     Resolution(u64),
-    /// Time limit of an SA query that a client requested.
+    /// Time limit of the SA query with this key in `ClientQueries`.
     ClientQuery(u64),
-    /// Retry of a path query.
+    /// Retry of an SA query for the path to this destination.
     PathQuery(PathTarget),
-    /// Response timeout of a peer check.
+    /// Response timeout of the peer check with this transaction ID.
     PeerCheck(u64),
     /// Next announcement.
     Announcement,
@@ -34,7 +34,7 @@ pub(super) enum Timer {
     Join(usize),
     /// Periodic join of all groups, since the SM may have lost the memberships.
     Rejoin,
-    /// Next query of all paths, to compare service levels.
+    /// Next SA query for all paths of the port, whose service levels are compared with the service levels of groups.
     AllPaths,
 }
 

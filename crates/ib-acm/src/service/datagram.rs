@@ -30,12 +30,12 @@ pub(super) struct Sender {
 pub(super) enum Message {
     /// Requests the owner of an address to respond, and announces the addresses of the sender.
     Request { tid: TransactionId, wanted: Address, addresses: Vec<Address> },
-    /// Response of the owner of an address. The response also lists the owner's other addresses.
+    /// Response of the owner of an address. `addresses` are other names and IP addresses of the owner.
     Response { tid: TransactionId, addresses: Vec<Address> },
 }
 
-/// Parses a datagram. Returns `None` if the endpoint itself sent the datagram, if the datagram is malformed, or if the
-/// sending port exceeds its rate limit.
+/// Parses a datagram. Returns `None` if the endpoint's port is not active or sent the datagram itself, if the datagram
+/// is malformed, or if the sending port exceeds its rate limit.
 pub(super) fn parse(
     cx: &mut Context<'_>,
     groups: &MulticastGroups,
@@ -93,8 +93,8 @@ pub(super) fn parse(
     Some((sender, parsed?))
 }
 
-/// Returns the LID and the GID of the sender, and the message. Returns `None` if the packet has no GRH, or if no port
-/// in the local subnet can have the sender's LID, GID and QP.
+/// Returns the LID and the GID of the sender, and the bytes of the message. Returns `None` if the packet has no GRH or
+/// another length than a MAD, or if no port in the local subnet can have this LID, GID and QP.
 fn sender_and_bytes<'a>(
     own_prefix: u64,
     route: &Route,
@@ -139,8 +139,8 @@ fn parse_request(
     Some(Message::Request { tid: message.transaction_id, wanted, addresses })
 }
 
-/// Returns the addresses in a message other than the sender's main address. Leaves out GIDs and LIDs, because the SM
-/// assigns them.
+/// Returns the further addresses of the sender, which follow the groups in a message. Leaves out GIDs and LIDs, because
+/// the SM assigns them.
 fn claimed_addresses(bytes: &[u8; MAD_LENGTH]) -> impl Iterator<Item = Address> {
     read_further_addresses(bytes).into_iter().filter(|address| !is_assigned_by_sm(address))
 }
@@ -184,7 +184,8 @@ pub(super) fn send_request(
     send(cx, &message, source, to);
 }
 
-/// Responds to an address resolution request if the endpoint has the address and a group in common with the sender.
+/// Responds to an address resolution request if `wanted` is an address of the endpoint. Does not respond if the
+/// endpoint and the sender have no group in common.
 pub(super) fn respond(
     cx: &mut Context<'_>,
     groups: &MulticastGroups,
@@ -236,7 +237,7 @@ pub(super) fn unicast(
     Some(Destination { route, qpn })
 }
 
-/// Returns an address resolution message with empty fields.
+/// Returns an address resolution message whose fields after the class version are 0, except for the control field.
 fn resolve_message() -> AcmMessage {
     AcmMessage {
         base_version: 1,

@@ -36,7 +36,7 @@ pub(super) struct EndpointTable {
     pub(super) endpoints: BTreeMap<EndpointKey, Endpoint>,
     /// Endpoints by address. An address such as the name of the machine may have several endpoints.
     by_address: HashMap<Address, Vec<EndpointKey>>,
-    /// Sum of the counters of removed endpoints, and of requests that no endpoint handled.
+    /// Counters of requests that removed endpoints handled, and of requests that no endpoint handled.
     pub(super) other_counters: PerfCounters,
 }
 
@@ -104,7 +104,8 @@ impl EndpointTable {
                 None => {
                     self.remove(now, shared, key, "the partition or the addresses were removed");
                 }
-                // The membership bit of the P_Key has changed. Peers and the SA know the endpoint by the full P_Key.
+                // The membership bit of the P_Key has changed. The endpoint is removed and added again, because its QP
+                // and its SA queries use the whole P_Key.
                 Some((p_key, _)) if *p_key != self.endpoints[&key].identity.p_key => {
                     let why = "the port's membership of the partition has changed";
                     self.remove(now, shared, key, why);

@@ -52,16 +52,16 @@ pub enum Event {
     Down {
         /// The endpoint.
         endpoint: EndpointName,
-        /// The reason.
+        /// Reason why the endpoint is down.
         why: &'static str,
     },
     /// The endpoint cannot join a multicast group: the SA rejected the request or did not respond.
     NotJoined {
         /// The endpoint.
         endpoint: EndpointName,
-        /// The group.
+        /// MGID of the group.
         mgid: Gid,
-        /// The reason.
+        /// Reason of the failed join.
         why: String,
     },
     /// Some routes cannot be derived from multicast groups, because the SA gives other service levels.
@@ -70,14 +70,15 @@ pub enum Event {
         endpoint: EndpointName,
         /// Service level of a joined group.
         group: u8,
-        /// Another service level, which the SA gives to a path.
+        /// Service level of a path. It differs from `group`.
         given: u8,
-        /// Destination port of a path for which the SA gives the service level `given`.
+        /// Destination port of the path with the service level `given`.
         to: Gid,
         /// Number of paths whose service level differs from the service level of a group, and number of all paths.
         count: (usize, usize),
     },
-    /// All routes are derived from multicast groups again, because the SA gives the service levels of the groups.
+    /// All routes are derived from multicast groups again, because the service levels of all paths equal those of the
+    /// groups.
     RoutesAgree {
         /// The endpoint.
         endpoint: EndpointName,
@@ -86,7 +87,7 @@ pub enum Event {
     RoutesUnknown {
         /// The endpoint.
         endpoint: EndpointName,
-        /// The reason.
+        /// Reason of the failed SA query.
         why: String,
     },
     /// The port has no UD QPs, so addresses cannot be resolved over multicast.

@@ -1,9 +1,9 @@
 //! The sender's addresses in a message, other than the sender's main address. They are an extension of the ACM
 //! protocol.
 //!
-//! The space after the groups of a message lists as many further addresses of the sender as fit. Byte 23 is the number
-//! of these addresses; in ibacm the byte is reserved. Each address consists of a type, a length and the address bytes.
-//! ibacm writes zeros in this space and ignores it.
+//! The space behind the list of multicast groups in a message contains as many further addresses of the sender as fit.
+//! Byte 23 is the number of these addresses; in ibacm the byte is reserved. Each address consists of a type, a length
+//! and the address bytes. ibacm writes zeros in this space and ignores it.
 
 use ib_wire::mad::MAD_LENGTH;
 use ib_wire::mad::acm::AddressType;
@@ -13,13 +13,14 @@ use crate::Address;
 /// Offset of the number of further addresses in a message.
 const COUNT: usize = 23;
 
-/// Offset of the number of groups in a message.
+/// Offset of the number of multicast groups in a message.
 const GROUP_COUNT: usize = 20;
 
-/// Offset of the groups in a message.
+/// Offset of the list of multicast groups in a message.
 const GROUPS: usize = 152;
 
-/// Writes addresses other than `main` after the groups of a message. Leaves out addresses that do not fit.
+/// Writes all addresses except `main` behind the list of multicast groups in a message. Leaves out addresses that do
+/// not fit.
 pub(super) fn write_further_addresses(
     bytes: &mut [u8; MAD_LENGTH],
     main: &Address,
@@ -44,7 +45,7 @@ pub(super) fn write_further_addresses(
     }
 }
 
-/// Returns the addresses after the groups of a message, up to the first malformed one.
+/// Returns the addresses behind the list of multicast groups in a message. Stops at the first malformed address.
 pub(super) fn read_further_addresses(bytes: &[u8; MAD_LENGTH]) -> Vec<Address> {
     let mut rest = &bytes[(GROUPS + 16 * usize::from(bytes[GROUP_COUNT])).min(MAD_LENGTH)..];
     let mut found = Vec::new();
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn only_addresses_that_fit_are_written() {
         let all: Vec<Address> = ["node1", "10.0.0.1", "fd00::1", "node1-ib0.example"]
-            .map(|text| Address::parse(text).expect("an address"))
+            .map(|text| Address::parse(text).expect("the address is valid"))
             .into();
         for groups in 0..=6 {
             let mut bytes = [0; MAD_LENGTH];

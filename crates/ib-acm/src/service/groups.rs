@@ -60,8 +60,9 @@ pub(super) const MAX_GROUPS: usize = 6;
 /// Shortest and longest delay until a failed join is retried.
 const JOIN_RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// Components of [`MCMemberRecord`] that are set in a request to join and in a request to leave.
+/// Component mask bits of the components of [`MCMemberRecord`] that a request to join sets.
 const JOIN_COMPONENTS: [u8; 14] = [0, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16];
+/// Component mask bits of the components of [`MCMemberRecord`] that a request to leave sets.
 const LEAVE_COMPONENTS: [u8; 3] = [0, 1, 16];
 
 /// Result of a completed join.
@@ -338,7 +339,7 @@ fn wanted_groups(config: &ServiceConfig, port: &PortState) -> Vec<GroupSpec> {
     let mut specs = vec![base];
     if config.route_protocol == RouteProtocol::Acm {
         let mut wanted: Vec<&GroupSpec> = config.groups.iter().filter(fits).collect();
-        // All services have to sort the groups in the same order.
+        // All services sort the groups in the same order, so that two peers prefer the same common group.
         wanted.sort_by_key(|spec| (rate(spec), spec.mtu.0, spec.sl));
         for spec in wanted.into_iter().chain([&own]).filter(is_better) {
             if !specs.contains(spec) {

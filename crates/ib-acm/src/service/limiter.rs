@@ -1,4 +1,4 @@
-//! Rate limits for each port: of its requests, and of its new GIDs.
+//! Rate limits for each source LID: number of requests, and number of new source GIDs.
 //!
 //! Ports without a request in the last minute are removed, so the table contains only ports with recent requests.
 
@@ -39,7 +39,7 @@ struct PortRate {
     /// Number of new GIDs since the time `since`.
     gids: u8,
     since: Timestamp,
-    /// GUID part of the GID that was counted last as new.
+    /// GUID part of the GID that was most recently counted as new.
     last: u64,
     filled: Instant,
     /// Time of the last report that the limit was exceeded.
@@ -95,8 +95,8 @@ impl RequestLimiter {
         if self.ports.len() >= self.prune_at.max(FEW) {
             self.ports.retain(|_, rate| !rate.is_idle(now));
             self.ports.shrink_to(2 * self.ports.len());
-            // Idle ports are removed again when the number of ports has doubled, so each port is checked only a few
-            // times.
+            // Idle ports are next removed when the number of ports has doubled. So the average cost per added port is
+            // constant.
             self.prune_at = 2 * self.ports.len();
         }
         self.ports.entry(lid).or_insert_with(|| PortRate::new(now))

@@ -98,7 +98,7 @@ impl PathQueries {
         self.0.remove(&target).unwrap_or_default()
     }
 
-    /// Schedules another attempt to refresh a cached route, after the query has failed this many times.
+    /// Schedules another attempt to refresh a cached route. `failures` is the number of consecutive failed queries.
     pub(super) fn retry_later(&mut self, cx: &mut Context<'_>, target: PathTarget, failures: u32) {
         let at = cx.now + cx.jitter(backed_off(RETRY, failures - 1));
         let retry = Some(at);
@@ -136,7 +136,8 @@ impl PathQueries {
 
     /// Retries a scheduled query if the cached route is still valid, and is in use or contradicted by a peer's message.
     ///
-    /// `route` is the cached route and the time of its last use. `lifetime` is its lifetime, or `None` for no limit.
+    /// `route` is the cached route with the time of its last use. `lifetime` is the lifetime of the route; `None` for
+    /// no limit.
     pub(super) fn handle_timer(
         &mut self,
         cx: &mut Context<'_>,

@@ -30,7 +30,7 @@ pub(super) struct PeerTable {
     by_lid: HashMap<u16, Gid>,
     /// By LID: routes to the LIDs of ports, except the LIDs to which the main routes lead.
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,
-    /// Index of the slot at which the cache sweep continues.
+    /// Index of the peer slot in `cache` at which the last sweep ended. The next sweep starts after it.
     sweep_position: u32,
 }
 
@@ -271,7 +271,7 @@ pub(super) struct SweepResult {
     pub(super) aging_routes: Vec<Gid>,
 }
 
-/// Returns the lifetime of the route to a peer; `None` for the lifetime of the peer's address.
+/// Returns the lifetime of the route to a peer; `None` if the route expires only together with the peer's address.
 pub(super) fn route_lifetime(config: &ServiceConfig, peer: &Peer) -> Option<Duration> {
     match peer.route {
         Some(route) if route.is_preloaded() => config.route_timeout,

@@ -65,8 +65,10 @@ impl Peers {
         }
     }
 
-    /// Stores the LID and the addresses that a peer claims, as far as they are accepted. If a claim contradicts the cache,
-    /// starts a check of the former LID or of the former owner, or queries the SA. Returns true if the peer was updated.
+    /// Stores the LID and the addresses that a peer claims, as far as they are accepted. Returns true if the peer was
+    /// updated.
+    ///
+    /// If a claim contradicts the cached data of a port, starts a check of this port or an SA query.
     pub(super) fn learn(
         &mut self,
         cx: &mut Context<'_>,
@@ -102,8 +104,8 @@ impl Peers {
         if group != NO_GROUP || peer.group == NO_GROUP {
             peer.group = group;
         }
-        // Another peer had this LID before. It may have moved, so it is checked, unless both GIDs may belong to the
-        // same port.
+        // If another peer had this LID before, that peer may have moved. So it is checked, unless both GIDs may belong
+        // to the same port.
         let mut others = Vec::new();
         let former = self.table.set_lid(lid, gid).filter(|&former| former != gid);
         let cache = &mut self.table.cache;
@@ -131,7 +133,7 @@ impl Peers {
         true
     }
 
-    /// Checks a peer. If the peer does not respond, the claim is accepted.
+    /// Starts a check of a peer. If the peer does not respond to it, `claim` is accepted.
     pub(super) fn check(
         &mut self,
         cx: &mut Context<'_>,
@@ -159,8 +161,8 @@ impl Peers {
         }
     }
 
-    /// Verifies a peer in use. If the peer was confirmed recently, but not all of its addresses in use were, verifies
-    /// the oldest of these instead. A message confirms only the addresses that it contains.
+    /// Verifies a peer in use. A peer that was confirmed recently may have addresses in use that were not, because a
+    /// message confirms only the addresses that it contains. In this case, verifies the oldest of these addresses.
     pub(super) fn verify(
         &mut self,
         cx: &mut Context<'_>,
@@ -203,8 +205,8 @@ impl Peers {
         true
     }
 
-    /// Verifies the next address that is in use and was not confirmed recently, after the check of its peer is
-    /// complete.
+    /// After a completed check of a peer: verifies the peer's next address that is in use and was not confirmed
+    /// recently.
     pub(super) fn verify_next_address(
         &mut self,
         cx: &mut Context<'_>,

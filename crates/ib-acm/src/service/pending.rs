@@ -60,7 +60,8 @@ pub(super) struct PendingRequests {
 }
 
 impl PendingRequests {
-    /// Adds a request. If several endpoints resolve it, `shared` is its number and `endpoints` the number of endpoints.
+    /// Adds a request. If several endpoints resolve the request, `shared` identifies it, and `endpoints` is the number
+    /// of these endpoints.
     pub(super) fn add(&mut self, shared: Option<u64>, endpoints: usize) {
         self.count += 1;
         self.shared.extend(shared.map(|shared| (shared, endpoints)));

@@ -156,8 +156,9 @@ impl Resolutions {
         }
     }
 
-    /// Removes and returns the next resolution from the queues. Returns `None` if the queues are empty or the limits
-    /// are reached: `depth` active resolutions with client requests, and half as many in the background.
+    /// Removes and returns the next resolution from the queues. Returns `None` if the queues are empty, or if the
+    /// limits of active resolutions are reached. The limit is `depth` for resolutions with client requests, and half
+    /// of `depth` for background resolutions.
     pub(super) fn next(&mut self, depth: usize) -> Option<u64> {
         loop {
             let foreground = match self.active - self.active_background {

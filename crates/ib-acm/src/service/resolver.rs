@@ -1,7 +1,7 @@
 //! Address and route resolution of one endpoint.
 //!
 //! [`Resolver`] owns the parts of an endpoint, and passes results from one part to another. A part never calls the
-//! resolver. It is one file, because the results of every part pass through it.
+//! resolver. The resolver is a single module, because the results of every part pass through it.
 
 use ib_link::Route;
 use ib_mad::Completion;

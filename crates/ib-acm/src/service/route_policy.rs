@@ -57,18 +57,19 @@ pub(super) enum KnownLevels {
 /// Value of `by_port` for a destination port whose paths have different service levels.
 const SEVERAL: u8 = u8::MAX;
 
-/// Minimum and maximum delay of the query of all paths. While known service levels remain in use, the delay grows with
-/// the number of known paths.
+/// Shortest delay before the query of all paths.
 const QUERY_DELAY: Duration = Duration::from_millis(200);
+/// Additional delay for each path whose service level is known and remains in use.
 const QUERY_DELAY_PER_PATH: Duration = Duration::from_millis(2);
+/// Longest delay before the query of all paths.
 const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// Minimum and maximum delay before the query for all paths is repeated. It is repeated if it failed, or if a
-/// returned path had an unexpected service level.
+/// Shortest and longest delay before the query of all paths is repeated. The query is repeated if it failed, or if the
+/// response to a query of a single path had an unexpected service level.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// While service levels of paths differ from the service levels of groups: shortest and longest delay until the query
-/// of all paths is repeated.
+/// Shortest and longest delay before the query of all paths is repeated, while service levels of paths differ from the
+/// service levels of groups.
 const RECOMPARE: [Duration; 2] = [Duration::from_mins(5), Duration::from_hours(1)];
 
 /// Route protocol of an endpoint, and the service levels that the SA gives to its paths.
@@ -86,7 +87,7 @@ struct ServiceLevels {
     common: Option<u8>,
     /// Service levels by destination port. Empty if all paths have the same service level.
     by_port: BTreeMap<Gid, u8>,
-    /// Service level and destination of one path.
+    /// Service level and destination of one path, for the report if it differs from the service levels of groups.
     example: Option<(u8, Gid)>,
     /// Number of paths whose service levels are stored.
     paths: usize,
@@ -98,7 +99,8 @@ struct ServiceLevels {
     surprises: u32,
     /// Time of the next query of all paths.
     next_query: Option<Instant>,
-    /// Last reported numbers: paths whose service level differs from the service level of a group, and all paths.
+    /// Counts in the last report of differences: paths whose service level differs from the service level of a group,
+    /// and all paths.
     reported: Option<(usize, usize)>,
 }
 
@@ -130,6 +132,8 @@ impl ServiceLevels {
 
     /// Returns the number of paths whose service level differs from the service level of a group. Also returns an
     /// example: the service levels of the group and of the path, and the destination of the path.
+    ///
+    /// If the paths have different service levels, all paths to the same port count as one path.
     fn differing(&self, groups: &[u8]) -> (usize, Option<(u8, u8, Gid)>) {
         let other = |level: u8| groups.iter().copied().find(|&group| group != level);
         if let (Some(_), Some((level, gid))) = (self.common, self.example) {

@@ -63,8 +63,11 @@ pub(super) fn select_endpoints(
     Ok(keys.into_iter().map(|key| (key, None)).collect())
 }
 
-/// Returns the endpoint that owns an address, or that has cached an owner of the address in its subnet. If there is
-/// none, returns all endpoints that can resolve the address.
+/// Returns the endpoint that owns the address `to`. If there is none, returns an endpoint in the subnet of the GID
+/// `to`, or in the subnet of the cached owner of `to` if `to` is not a GID.
+///
+/// If there is no such endpoint either, returns all endpoints that can resolve the name or IP address, unless
+/// `no_delay` is true. In all other cases, returns one endpoint.
 fn nearest(
     table: &EndpointTable,
     keys: impl Iterator<Item = EndpointKey>,

@@ -66,25 +66,27 @@ struct Net {
     sa_requests: Vec<(Method, AttributeId)>,
     /// Path records of the SA queries that services have sent.
     wanted: Vec<PathRecord>,
-    /// Service level of the SA's paths. `levels` has the exceptions, by destination host.
+    /// Service level of the SA's paths to hosts that are not in `levels`.
     sl: u8,
+    /// By destination host: service level of the SA's paths.
     levels: BTreeMap<usize, u8>,
     /// By destination host: service level of the second path in responses to queries of all paths.
     second_levels: BTreeMap<usize, u8>,
-    /// True if the SA responds to no request. If false, only requests for the attribute `mute_to` have no response.
+    /// True if the SA responds to no request.
     is_mute: bool,
+    /// Attribute to whose requests the SA does not respond.
     mute_to: Option<AttributeId>,
-    /// Status of the SA's responses to queries of a single path. `table_status` is the status of responses to queries
-    /// of all paths.
+    /// Status of the SA's responses to queries of a single path.
     path_status: MadStatus,
+    /// Status of the SA's responses to queries of all paths.
     table_status: MadStatus,
-    /// True if the SA's responses are delayed until [`Net::deliver_late`] is called. `late` has the delayed responses,
-    /// each with the host that receives it.
+    /// True if the SA's responses are delayed until [`Net::deliver_late`] is called.
     is_slow: bool,
+    /// Delayed responses of the SA, each with the host that receives it.
     late: Vec<(usize, Datagram)>,
-    /// Status of the SA's responses to joins. If `refused_sl` is set, only joins of groups with this service level get
-    /// this status.
+    /// Status of the SA's responses to joins.
     refusal: MadStatus,
+    /// If set, only joins of groups with this service level get the status `refusal`. Other joins succeed.
     refused_sl: Option<u8>,
     /// Hosts whose messages contain only one address, like messages of ibacm.
     terse: Vec<usize>,
@@ -100,7 +102,7 @@ fn lid(host: usize) -> u16 {
 }
 
 fn name(host: usize) -> Address {
-    Address::name(&format!("node{host}")).expect("a name")
+    Address::name(&format!("node{host}")).expect("the name is valid")
 }
 
 fn state(host: usize) -> PortState {
@@ -113,14 +115,14 @@ impl Net {
     fn resolver(&mut self) -> &mut Resolver {
         let key = EndpointKey::new(PORT, PKey::DEFAULT);
         let endpoint = self.hosts[0].service.table.endpoints.get_mut(&key);
-        &mut endpoint.expect("the default endpoint").resolver
+        &mut endpoint.expect("the endpoint exists").resolver
     }
 
     /// Starts a background resolution of an address at host 0.
     fn resolve_in_background(&mut self, address: &Address) {
         let key = EndpointKey::new(PORT, PKey::DEFAULT);
         let Service { shared, table, .. } = &mut self.hosts[0].service;
-        let (mut cx, resolver) = table.get(self.now, shared, key).expect("the default endpoint");
+        let (mut cx, resolver) = table.get(self.now, shared, key).expect("the endpoint exists");
         resolver.resolve(&mut cx, address, None);
     }
 
@@ -292,7 +294,7 @@ impl Net {
         Some(asked.reply(mad))
     }
 
-    /// Returns the path that the SA reports from a port to a host.
+    /// Returns the path record of the SA for the path from the port `own` to the host `to`.
     fn path(&self, own: ib_link::LinkPort, to: usize, wanted: &PathRecord) -> PathRecord {
         let link = self.hosts[to].state.link;
         PathRecord {
@@ -326,8 +328,8 @@ impl Net {
 
     /// Passes a client message to a service. Returns the response if it is immediate.
     fn request(&mut self, host: usize, bytes: &[u8]) -> Option<Vec<u8>> {
-        let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
-        let (_, order) = header.length().expect("a length");
+        let header = ClientHeader::parse(bytes.first_chunk().expect("the header is complete"));
+        let (_, order) = header.length().expect("the length is valid");
         let mut out = Vec::new();
         self.numbers += 1;
         let client = ClientId(self.numbers);
@@ -342,7 +344,7 @@ impl Net {
         let mut bytes = Vec::new();
         Resolve::request([0; 8], vec![entry_of(to)]).put(ByteOrder::NATIVE, &mut bytes);
         let answer = self.request(host, &bytes)?;
-        let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
+        let header = ClientHeader::parse(answer.first_chunk().expect("the header is complete"));
         assert_eq!(header.status, ClientStatus::SUCCESS);
         let answer = Resolve::parse(header, &answer[HEADER_LENGTH..], ByteOrder::NATIVE);
         Some(answer.entries[0].path_record())
@@ -361,7 +363,7 @@ impl Net {
             }
             panic!("the service has sent no reply");
         });
-        let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
+        let header = ClientHeader::parse(answer.first_chunk().expect("the header is complete"));
         match header.status {
             ClientStatus::SUCCESS => {
                 let answer = Resolve::parse(header, &answer[HEADER_LENGTH..], ByteOrder::NATIVE);
@@ -390,7 +392,7 @@ fn entry_of(to: &Address) -> Entry {
     match to {
         Address::Gid(gid) => by_path(PathRecord { dgid: *gid, ..PathRecord::zeroed() }),
         Address::Lid(lid) => by_path(PathRecord { dlid: *lid, ..PathRecord::zeroed() }),
-        _ => to.to_entry(EntryFlags::DESTINATION).expect("a name"),
+        _ => to.to_entry(EntryFlags::DESTINATION).expect("`to` is a name or an IP address"),
     }
 }
 
@@ -445,7 +447,7 @@ fn equal_requests_share_one_resolution() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     let mut bytes = Vec::new();
-    let entry = name(1).to_entry(EntryFlags::DESTINATION).expect("a name");
+    let entry = name(1).to_entry(EntryFlags::DESTINATION).expect("the address is a name");
     Resolve::request([0; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
     net.off.push(1);
     for _ in 0..10 {
@@ -513,7 +515,7 @@ fn changed_lids_of_both_ports_are_used() {
 #[test]
 fn port_without_ud_qps_uses_preloaded_data_and_the_sa() {
     let mut config = quiet();
-    config.hosts.push((Address::name("stored").expect("a name"), gid(1)));
+    config.hosts.push((Address::name("stored").expect("the name is valid"), gid(1)));
     let mut net = Net::new(2, &config);
     let mut net_state = state(0);
     net_state.has_datagrams = false;
@@ -521,7 +523,7 @@ fn port_without_ud_qps_uses_preloaded_data_and_the_sa() {
     net.hosts[0].state = net_state;
     net.update(0);
     net.settle();
-    let stored = Address::name("stored").expect("a name");
+    let stored = Address::name("stored").expect("the name is valid");
     assert_eq!(net.find(0, &stored).map(|path| path.dlid), Ok(lid(1)));
     // Requests for addresses that are not preloaded fail immediately.
     for _ in 0..100 {
@@ -555,7 +557,7 @@ fn requests_fail_immediately_when_the_port_goes_down() {
     net.run_for(Duration::from_secs(1));
     net.off.push(1);
     let mut bytes = Vec::new();
-    let entry = name(1).to_entry(EntryFlags::DESTINATION).expect("a name");
+    let entry = name(1).to_entry(EntryFlags::DESTINATION).expect("the address is a name");
     Resolve::request([0; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
     assert_eq!(net.request(0, &bytes), None);
     net.hosts[0].state.is_active = false;

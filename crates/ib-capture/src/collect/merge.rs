@@ -8,34 +8,39 @@ use ib_link::{PacketCounts, PacketRecord, PacketSource};
 use ib_types::{Instant, Qpn};
 
 /// Maximum number of packets that are read from one queue pair at once, so that they stay in the
-/// processor's cache. [`MAX_WAITING_PACKETS`] is divided among all queue pairs, but each gets at
-/// least one packet.
+/// processor's cache.
 const BATCH: usize = 16;
+/// Maximum number of packets of all queue pairs that wait to be written. If there are more queue pairs
+/// than this, one packet of each queue pair can wait.
 const MAX_WAITING_PACKETS: usize = 4096;
 
 /// A queue pair whose packets are collected.
 pub(super) struct Source {
-    /// The source of packets. When the source has ended, its counters replace it, so that its ring
+    /// The source of the packets. After its end, it is replaced by an [`EndedSource`], so that its ring
     /// is freed.
     pub(super) packets: Box<dyn PacketSource + Send>,
     has_ended_and_is_written: bool,
     pub(super) name: String,
     /// Interface numbers in the section for sent, received and lost packets.
     pub(super) interfaces: [Option<u32>; 3],
-    /// Counts of packets: those written to the stream, those still in the output, and those that
-    /// could not be written.
+    /// Packets that were written to the stream.
     pub(super) captured: PacketCounts,
+    /// Packets in the output whose number `Collector::settle` has not yet added to `captured` or
+    /// `unwritten`.
     pub(super) pending: PacketCounts,
+    /// Packets that could not be written to the stream.
     pub(super) unwritten: PacketCounts,
-    /// The values at the beginning of the section: of `captured` plus `pending`, and of `settled`.
+    /// Two values at the beginning of the section: the sum of `captured` and `pending`, and `settled`.
     pub(super) before: [PacketCounts; 2],
     /// Overwritten packets that were counted in `missed` of the packets read so far.
     reported: PacketCounts,
     /// Overwritten packets that the stream has reported.
     pub(super) settled: PacketCounts,
-    /// Packets that were read, how many of them were written, and the bytes of all of them.
+    /// The batch of packets that was read last.
     taken: Vec<MergedPacket>,
+    /// Number of packets in `taken` that were written.
     done: usize,
+    /// The data and comments of the packets in `taken`.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -133,8 +138,8 @@ impl Source {
         self.done == self.taken.len()
     }
 
-    /// If all packets read so far are written, counts all overwritten packets as reported by the
-    /// stream: the statistics at the end of the section report them.
+    /// If all packets read so far are written, sets `settled` to the number of all overwritten
+    /// packets. The statistics at the end of the section are computed from `settled`.
     pub(super) fn settle_overwritten(&mut self) {
         if self.is_done() {
             self.settled = self.packets.overwritten();

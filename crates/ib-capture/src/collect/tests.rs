@@ -45,7 +45,7 @@ fn gid(last: u8) -> Gid {
 }
 
 fn packet(operation: Operation, psn: u32) -> Vec<u8> {
-    let opcode = Opcode::new(Transport::Rc, operation).expect("it is known");
+    let opcode = Opcode::new(Transport::Rc, operation).expect("the operation exists for RC");
     let bth = Bth {
         opcode,
         p_key: PKey::DEFAULT,
@@ -54,7 +54,7 @@ fn packet(operation: Operation, psn: u32) -> Vec<u8> {
         ..Bth::default()
     };
     let mut bytes = bth.to_bytes().to_vec();
-    bytes.resize(bytes.len() + opcode.headers().expect("it is known").length(), 0);
+    bytes.resize(bytes.len() + opcode.headers().expect("the opcode is known").length(), 0);
     bytes
 }
 
@@ -108,15 +108,17 @@ fn finished(mut collector: Collector) -> (Vec<Counted>, Vec<u8>) {
 type Read = (String, u64, u32, Option<u64>, Vec<String>);
 
 fn read(file: &[u8]) -> (Vec<Read>, Vec<Statistics>) {
-    let mut reader = Reader::new(file).expect("a capture file");
+    let mut reader = Reader::new(file).expect("the input is a pcapng file");
     let (mut packets, mut statistics) = (Vec::new(), Vec::new());
     let mut names: Vec<String> = Vec::new();
     while let Some(event) = reader.next_event().expect("the file has only whole blocks") {
         match event {
-            Event::Interface(interface) => names.push(interface.name.clone().expect("a name")),
+            Event::Interface(interface) => {
+                names.push(interface.name.clone().expect("it has a name"))
+            }
             Event::Packet(packet) => packets.push((
                 names[packet.interface as usize].clone(),
-                packet.time.expect("a time"),
+                packet.time.expect("each packet has a time"),
                 packet.original_length,
                 packet.dropped,
                 packet.comments.iter().map(|&remark| remark.to_owned()).collect(),

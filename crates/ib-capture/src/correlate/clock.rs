@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! clock of file 2 − clock of file 1
-//! |   .  .   .     .  .      .     packets from 1 to 2: received by 2 − sent by 1
+//! |   .  .   .     .  .      .     packets sent in file 1: receive time in file 2 − send time in file 1
 //! |  .  .  .   .  . .   .  .
 //! |  _________________________     the offset: a line between the points
 //! |   x   x    x  x    x   x
-//! |     x    x       x    x        packets from 2 to 1: sent by 2 − received by 1
+//! |     x    x       x    x        packets sent in file 2: send time in file 2 − receive time in file 1
 //! ```
 //!
 //! No packet arrives before it was sent. The line of the clock offset is therefore below all points
@@ -62,7 +62,8 @@ pub struct Estimate {
     pub round_trip: f64,
     /// True if no line fits: one of the clocks was set during the capture.
     pub is_contradictory: bool,
-    /// Number of packets from capture 1 to capture 2, and in the opposite direction.
+    /// Number of packets that are sent in capture 1 and received in capture 2, and number of packets in
+    /// the opposite direction.
     pub packets: [u64; 2],
 }
 
@@ -191,8 +192,8 @@ impl LineBounds {
         self.ceiling(slope) - self.floor(slope)
     }
 
-    /// Returns the lowest and highest possible slope of the line. `possible` must be a possible
-    /// slope.
+    /// Returns the lowest and the highest slope for which a line fits between the points. A line must
+    /// fit with the slope `possible`.
     fn slopes(&self, possible: f64) -> (f64, f64) {
         let edge = |mut no: f64| {
             if self.width(no) >= 0.0 {

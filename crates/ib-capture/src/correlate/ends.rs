@@ -1,5 +1,5 @@
-//! Associates streams: captures of the same packets at both ends, and both directions of a
-//! connection.
+//! Finds the streams that contain the same packets, captured at both ends, and the two flows that are
+//! the two directions of a connection.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -78,8 +78,8 @@ pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTr
         }
         return (BTreeSet::new(), nameless);
     }
-    // For each pair of addresses, a balance of votes: positive if most response times indicate that
-    // file 0 was captured at the lower address.
+    // For each pair of addresses: how many comparisons of response times indicate that file 0 was
+    // captured at the lower address, minus how many indicate the higher address.
     let mut votes = BTreeMap::<(Address, Address), i64>::new();
     for (&(source, destination, _, datagrams_of), views) in &of {
         let (Some(&a), Some(&b)) = (views.get(&0), views.get(&1)) else { continue };
@@ -159,7 +159,7 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
                 [] => None,
                 [only] => Some(only),
                 // Several connections have used the same queue pair number: chooses the flow whose
-                // captured stream has most packets in common with this stream.
+                // stream at the sender has most packets in common with `stream`.
                 _ => {
                     let score = |at: usize| {
                         made[at].views[SENT].map_or(0, |sent| common(&streams[sent], stream))

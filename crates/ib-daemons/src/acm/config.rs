@@ -58,7 +58,7 @@ impl AcmConfig {
         self.socket.is_none() && self.tcp.is_none()
     }
 
-    /// Returns true if a log file or an options file was configured.
+    /// Returns true if a log file was configured, or an options file, which can name one.
     pub(super) const fn names_log(&self) -> bool {
         self.log.is_some() || self.options.is_some()
     }

@@ -31,7 +31,7 @@ pub enum AcmRequest {
     Flush,
     /// Read the configuration, address and route files again.
     Reload,
-    /// The metrics.
+    /// Report the metrics.
     Metrics,
 }
 
@@ -42,7 +42,8 @@ pub fn name(socket: &Path) -> String {
     if let Ok(canonical) = socket.canonicalize() {
         return format!("ibfabric-acm:{}", canonical.display());
     }
-    // A service that is starting has no socket file yet.
+    // While the service starts, the socket does not exist yet. Then only the path of its directory can be made
+    // canonical.
     let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
     let parent = socket.parent().and_then(|parent| parent.canonicalize().ok());
     let canonical = match (parent, socket.file_name()) {
@@ -94,7 +95,7 @@ pub(super) fn no_answer() -> String {
 
 /// Requests the metrics from the service's event loop; returns an empty text if the loop does not respond.
 pub(super) fn request_metrics(requests: &RequestSender) -> String {
-    let line = serde_json::to_string(&AcmRequest::Metrics).expect("text can be serialised");
+    let line = serde_json::to_string(&AcmRequest::Metrics).expect("a request can be serialised");
     let reply = requests.request(&line).and_then(|reply| serde_json::from_str(&reply).ok());
     reply.map(|reply: Reply| reply.text).unwrap_or_default()
 }

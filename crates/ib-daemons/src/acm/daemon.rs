@@ -45,7 +45,7 @@ struct Daemon {
     args: AcmConfig,
     ports: Vec<OpenPort>,
     log: Log,
-    /// The alarm that wakes the event loop, and its index in [`Server::take_readable`].
+    /// The alarm that wakes the event loop, and its index among the files that the server watches ([`Server::watch`]).
     alarm: (Alarm, usize),
     orders: Orders,
     requests: RequestQueue,
@@ -123,8 +123,8 @@ impl Daemon {
         service.set_source_of(Box::new(source_of));
         let mut server =
             Server::bind(&listen_options(&args, &settings)).map_err(DaemonError::failed)?;
-        // Files for clients are published only after `bind` has succeeded, so that a second service does not replace
-        // those of a running one.
+        // `bind` fails if another service uses the sockets. Files for clients are published only after `bind`, so that
+        // the files of a running service are not replaced.
         let published = Published::new(&args, &settings.options)?;
         if !server.is_listening() {
             let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";

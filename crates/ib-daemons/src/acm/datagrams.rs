@@ -1,4 +1,5 @@
-//! The UD QPs of an ACM service at an HCA, one for each partition. They carry its requests and responses.
+//! The UD QPs of an ACM service at an HCA, one for each partition. The service sends and receives its ACM messages over
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use ib_types::{Gid, Instant, PKey, Psn, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
-/// Size in bytes of the space before each received message. It holds the GRH, if there is one.
+/// Size in bytes of the GRH. A receive buffer has this space before the message, even if the packet has no GRH.
 const GRH: usize = 40;
 
 /// Size of a receive buffer, in bytes.
@@ -36,7 +37,7 @@ pub(super) struct Datagrams {
     cq: CqId,
     /// The QPs by partition. The key is the P_Key without the membership bit.
     qps: BTreeMap<u16, PartitionQp>,
-    /// The partitions by QP number.
+    /// The partition of each QP, by QP number.
     partitions: BTreeMap<Qpn, u16>,
     /// Address handles of outstanding sends, by `wr_id`.
     address_handles: BTreeMap<u64, AhId>,
@@ -107,7 +108,7 @@ impl Datagrams {
         for attr in states {
             hca.modify_qp(now, qp, &attr).expect("the transitions of a new UD QP to RTS are valid");
         }
-        let (number, ..) = hca.query_qp(qp).expect("the object was created above");
+        let (number, ..) = hca.query_qp(qp).expect("the QP was created above");
         self.qps.insert(partition, PartitionQp { p_key, qp, memory, region });
         self.partitions.insert(number, partition);
         for slot in 0..self.depth {
@@ -133,7 +134,7 @@ impl Datagrams {
         let addr = u64::from(slot) * SLOT as u64;
         let data = Data::One(Sge { addr, length: SLOT as u32, lkey });
         let wr = RecvWr { wr_id: RECEIVE | u64::from(slot), data };
-        // Each slot has one receive at a time, so the queue has room.
+        // Posting cannot fail: the QP has left the Reset state, and its receive queue has space for all buffers.
         let _ = hca.post_recv(now, partition_qp.qp, wr);
     }
 
@@ -189,7 +190,7 @@ impl Datagrams {
             let sl = ServiceLevel::new(wc.sl).unwrap_or_default();
             let mut route = Route { source: gid, dlid: wc.slid, sl, ..Route::default() };
             if wc.grh {
-                let header = Grh::parse(all.first_chunk().expect("40 bytes"));
+                let header = Grh::parse(all.first_chunk().expect("`all` has 40 bytes"));
                 route = Route { destination: header.source, is_global: true, ..route };
             }
             let qpn = wc.src_qp;

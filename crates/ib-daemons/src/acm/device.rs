@@ -20,7 +20,8 @@ pub struct DevicePort {
     device: Device,
     datagrams: Datagrams,
     mads: VecDeque<Incoming>,
-    /// The names that the port has without an address file: the node name and the IP addresses.
+    /// Names of the port that no address file has to assign: the name of the simulated node, and the IP addresses of
+    /// the port.
     names: Vec<Address>,
 }
 

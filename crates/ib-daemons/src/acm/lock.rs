@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::error::DaemonError;
 
-/// A locked file. When this is dropped, the file is unlocked but not removed.
+/// A locked file. Dropping the value unlocks the file but does not remove it.
 pub(super) struct Lock(#[expect(dead_code, reason = "the file is only kept open")] File);
 
 impl Lock {
@@ -25,7 +25,7 @@ impl Lock {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o640);
         let mut file = options.open(path).map_err(failed)?;
-        // This lock also excludes ibacm, which locks the file with lockf(3): both are locks of fcntl(2).
+        // This lock also excludes ibacm: ibacm uses lockf(3), which sets an fcntl(2) lock like this one.
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::ACCESS | Errno::AGAIN) => {
                 let mut owner = String::new();

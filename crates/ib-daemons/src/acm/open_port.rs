@@ -25,11 +25,11 @@ pub(super) struct OpenPort {
     /// The value of [`Port::changes`] when the service last handled changes of the port.
     pub(super) seen: Option<u64>,
     preload: RoutePreload,
-    /// Indices of the port's file descriptors in [`Server::take_readable`].
+    /// Indices of the port's file descriptors among the files that the server watches ([`Server::watch`]).
     watched: Vec<usize>,
 }
 
-/// The state of a port and of the route file at the time when routes were last preloaded.
+/// The port's LID and GID prefix, and the version of the route file, when the port's routes were last preloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RoutePreload {
     /// LID of the port; 0 before routes are preloaded.
@@ -114,7 +114,8 @@ impl OpenPort {
         link.lid != 0 && self.preload != RoutePreload::of(&link, version)
     }
 
-    /// Records that the routes of this version of the route file were preloaded or that the file was unusable.
+    /// Records that the routes of this version of the route file are preloaded, or that the file is unusable.
+    /// [`Self::needs_preload`] returns false until the port or the file changes.
     pub(super) fn set_preloaded(&mut self, version: Option<FileVersion>) {
         self.preload = RoutePreload::of(&self.port.state().link, version);
     }
@@ -127,7 +128,8 @@ impl OpenPort {
         }
     }
 
-    /// Reads from the descriptors of the port that became readable.
+    /// Ends a wait. For a port of a simulated fabric, reads from the file descriptors that became readable; a umad port
+    /// is read in [`Self::progress`].
     pub(super) fn end_wait(&mut self, server: &mut Server) -> Result<(), String> {
         let readable = self.watched.iter().map(|&index| server.take_readable(index));
         let readable: Vec<bool> = readable.collect();
@@ -196,7 +198,7 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
     };
     let found: Vec<_> = all.into_iter().enumerate().filter(|(_, device)| fits(device)).collect();
     if found.is_empty() {
-        // No port was found, so `find` fails, too. Its error lists the available ports.
+        // No port was found, so `find` fails as well. It is called for its error, which lists the available ports.
         UmadDevice::find(device, port).map_err(DaemonError::failed)?;
     }
     Ok(found)
@@ -206,8 +208,9 @@ fn without_ports(error: &UmadError) -> DaemonError {
     DaemonError::Failed(format!("{error}; to use a port of a simulated fabric, specify --attach"))
 }
 
-/// Returns the names of a port of this machine if no address file assigns any. As in `ib_acme -A`, each port has the
-/// host name followed by the number of the port. The first port also has the host name alone.
+/// Returns the names of a port of this machine if no address file assigns any. As with `ib_acme -A`, each port has the
+/// name `HOST-N`: the host name, and the number of the port among all ports of this machine. The first port also has
+/// the name `HOST`.
 fn names(settings: &Settings, index: usize) -> Vec<Address> {
     if !settings.config.assignments.is_empty() {
         return Vec::new();

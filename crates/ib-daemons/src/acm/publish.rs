@@ -10,12 +10,16 @@ use ib_acm::config::options::{Options, ServerMode};
 use super::config::{AcmConfig, DEFAULT_SOCKET};
 use crate::error::DaemonError;
 
-/// Paths at which clients look for the Unix socket and for the TCP port number.
+/// Symbolic link by which clients find the Unix socket.
 const LINK: &str = "/run/ibacm.sock";
+
+/// File in which clients find the TCP port number.
 const PORT_FILE: &str = "/run/ibacm-tcp.port";
+
+/// Symbolic link to [`PORT_FILE`], for clients that look for the port number here.
 const PORT_LINK: &str = "/run/ibacm.port";
 
-/// Files and links by which clients find the ACM service. They are removed when this is dropped.
+/// Files and links by which clients find the ACM service. Dropping the value removes them.
 pub(super) struct Published(Vec<PathBuf>);
 
 impl Published {

@@ -120,7 +120,7 @@ impl Client {
         self.input.len() >= length
     }
 
-    /// Returns true if the client has reached a limit. Then its input is left unread.
+    /// Returns true if the client has too many pending requests or unsent reply bytes. Then its input is left unread.
     fn is_throttled(&self) -> bool {
         self.pending >= MAX_PENDING || self.output.len() - self.sent >= MAX_UNSENT
     }
@@ -165,7 +165,7 @@ pub struct Server {
     client_count: usize,
     max_clients: usize,
     generation: u64,
-    /// Slots of clients that may have input to read or replies to send.
+    /// Indices in `clients` of the clients that may have input to read or replies to send.
     ready: BTreeSet<usize>,
     /// Indices of the listeners that may have connections to accept.
     ready_listeners: BTreeSet<usize>,
@@ -337,8 +337,8 @@ impl Server {
 
     /// Accepts connections, passes each request to `handle` and sends replies; returns true if there was any input.
     ///
-    /// `handle` either appends the reply to the buffer and returns true, or returns false. In the second case the
-    /// caller must later pass the reply to [`Server::reply`].
+    /// `handle` appends the reply to the buffer and returns true. If it returns false instead, the caller must later
+    /// pass the reply to [`Server::reply`].
     pub fn serve(
         &mut self,
         mut handle: impl FnMut(ClientId, (&ClientHeader, &[u8], ByteOrder), &mut Vec<u8>) -> bool,
@@ -364,7 +364,8 @@ impl Server {
             let stream = match accepted {
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return progressed,
-                // The process is out of file descriptors. Connections remain in the backlog until a client disconnects.
+                // For example, the process is out of file descriptors. The connection remains in the backlog, and the
+                // next call of `serve` tries again.
                 Err(_) => break,
             };
             progressed = true;
@@ -474,7 +475,7 @@ impl Server {
     }
 }
 
-/// Passes each whole request in the client's unhandled input and in the new `bytes` to `handle`, until the client is
+/// Appends `bytes` to the client's unhandled input, and passes each whole request to `handle` until the client is
 /// throttled. Returns false if a request has an invalid length.
 fn handle_requests(
     client: &mut Client,
@@ -512,13 +513,14 @@ fn handle_requests(
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(file) = &self.socket_file {
-            // Removing fails if another process has removed the socket.
+            // A failure is ignored, because another process may have removed the socket file.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// Returns the end of an error message, which states whether another process accepts connections on this Unix socket.
+/// Returns an addition to an error message, if another process accepts connections on this Unix socket; otherwise an
+/// empty text.
 fn in_use_hint(path: &Path) -> &'static str {
     match std::os::unix::net::UnixStream::connect(path) {
         Ok(_) => "; another service listens there",

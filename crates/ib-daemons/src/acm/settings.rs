@@ -28,7 +28,8 @@ pub(super) struct Settings {
     pub(super) warnings: Vec<String>,
 }
 
-/// Identity of a file and the time of its last change. A difference shows that the file was replaced or changed.
+/// Identity of a file and the time of its last change. Two versions differ if the file was replaced or changed in
+/// between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileVersion {
     inode: u64,
@@ -118,7 +119,8 @@ impl Settings {
             ("lock_file", lock(self), lock(new)),
             ("recv_depth", old.recv_depth.to_string(), now.recv_depth.to_string()),
         ];
-        // If the command line specifies sockets, the following options of the options file have no effect.
+        // These options select the sockets and their published paths. They have no effect if the command line specifies
+        // sockets.
         if args.has_default_sockets() {
             let only_kernel = |it: &Options| it.acme_plus_kernel_only.to_string();
             all.extend([

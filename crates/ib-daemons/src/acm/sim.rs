@@ -39,8 +39,8 @@ pub struct SimPort<'a> {
 }
 
 impl SimPorts {
-    /// Adds a port that has an HCA. Each UD QP has `depth` receive buffers. The port has the names `names` without any
-    /// configuration of the service.
+    /// Adds a port that has an HCA. Each UD QP has `depth` receive buffers. The port has the names `names` in addition
+    /// to those in the configuration of the service.
     ///
     /// Returns false if the port cannot be added: it has no HCA, or its PD or CQ cannot be allocated.
     pub fn add(

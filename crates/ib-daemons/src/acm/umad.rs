@@ -38,9 +38,9 @@ pub enum UmadPortError {
     /// An attribute of the port could not be read.
     #[error("cannot read {attribute} of port {port} of {device}: {source}")]
     Query {
-        /// The HCA.
+        /// Name of the HCA.
         device: String,
-        /// The port number.
+        /// Number of the port at the HCA.
         port: u8,
         /// The attribute that could not be read.
         attribute: AttributeId,
@@ -124,8 +124,8 @@ impl UmadPort {
         self.update(PortState { names, ..self.state.clone() });
     }
 
-    /// Receives pending MADs, and reads the port's attributes again when their next reading is due. Returns true if
-    /// there were any MADs.
+    /// Receives pending MADs. Also queries the port's attributes, if the next query is due. Returns true if a MAD was
+    /// received or reported as lost.
     ///
     /// # Errors
     /// Fails if the device was removed.
@@ -250,7 +250,7 @@ fn attribute<A: Attribute>(message: &Message) -> Option<A> {
     message.mad().attribute().filter(|_| message.status().is_ok())
 }
 
-/// Returns the state of a port without its names and without the name and the port count of its HCA.
+/// Returns the state of a port. The caller must set the port's names, and the name and the port count of the HCA.
 fn state_of(port: &LinkPort, info: &PortInfo, keys: &[PKey]) -> PortState {
     let link = LinkPort {
         gid_prefix: info.gid_prefix,
@@ -268,7 +268,7 @@ fn state_of(port: &LinkPort, info: &PortInfo, keys: &[PKey]) -> PortState {
         mtu: info.neighbor_mtu,
         rate: info.rate(),
         p_keys: keys.iter().copied().filter(|key| key.0 & 0x7fff != 0).collect(),
-        // A port without UD QPs joins no multicast groups, so it never has to join them again.
+        // A umad device does not report client reregistration. A port without UD QPs has no multicast groups to rejoin.
         registrations: 0,
         has_datagrams: false,
         names: Vec::new(),

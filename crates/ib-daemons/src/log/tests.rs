@@ -4,8 +4,8 @@ use super::*;
 fn line_has_the_prefix_of_opensm() {
     let time = jiff::civil::date(2026, 11, 5).at(9, 4, 0, 42_000);
     let text =
-        prefix(&time.to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a valid time"), INFO);
-    let (time, rest) = text.split_once(" [").expect("a thread");
+        prefix(&time.to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("the time is valid"), INFO);
+    let (time, rest) = text.split_once(" [").expect("the prefix contains a process ID");
     assert_eq!(time, "Nov 05 09:04:00 000042");
     assert!(rest.ends_with("] 0x02"), "{rest}");
 }
@@ -54,7 +54,7 @@ fn renamed_log_is_reopened() {
         LogOptions { flags: 3, limit: 0, file, is_default: false, erases: false, echoes: false };
     let log = Log::open(&options).expect("the log can be opened");
     log.line(INFO, "one");
-    std::fs::rename(&path, &old).expect("renamed");
+    std::fs::rename(&path, &old).expect("the file can be renamed");
     log.line(INFO, "two");
     log.reopen();
     log.line(INFO, "three");

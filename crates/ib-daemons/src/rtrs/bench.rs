@@ -94,7 +94,7 @@ pub struct Latency {
 /// Measures a block device of a server.
 ///
 /// # Errors
-/// Fails if the device cannot be opened, if the workload does not fit it, or if the device is closed.
+/// Fails if the device cannot be opened or does not suit the workload, or if the server refuses to reopen the device.
 pub fn bench(
     remote: &RemoteDeviceConfig,
     config: &BenchConfig,
@@ -146,7 +146,7 @@ fn measure(
 struct Outstanding {
     begun: WallClock,
     command: Command,
-    /// For a write of verifiable data: the number of the write, called its round; 0 for other commands.
+    /// The number that the verifier has given to a write; 0 for other commands, or if data is not verified.
     round: u32,
 }
 
@@ -231,7 +231,8 @@ impl<'a> Bench<'a> {
             let job = *slot / bench.config.iodepth as usize;
             for _ in 0..TRIES {
                 let command = bench.workload.next(job);
-                // If two outstanding commands overlapped, their order and the resulting content would be undefined.
+                // The order of overlapping outstanding commands is undefined, so the verifier could not know the
+                // content of their blocks.
                 if bench.verifier.as_ref().is_none_or(|verifier| verifier.is_free(&command)) {
                     return Next::Submit(command);
                 }
@@ -242,7 +243,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Reads all written blocks again and compares them. The results do not include these reads.
+    /// Reads all written blocks back and verifies their data. In the report, these reads are counted only as errors, if
+    /// they fail.
     fn read_back(&mut self, disk: &mut RemoteDisk) -> Result<(), DaemonError> {
         let before = (self.ios, self.bytes, self.submitted, self.latencies.clone());
         let (mut offset, step) = (0, self.config.sizes.most);
@@ -267,7 +269,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Submits the commands that `next` returns until it returns `Done` and all commands have completed.
+    /// Submits the commands that `next` returns. Finishes when `next` has returned `Done` and all commands have
+    /// completed, or when a signal has stopped the benchmark.
     fn work(
         &mut self,
         disk: &mut RemoteDisk,
@@ -278,7 +281,7 @@ impl<'a> Bench<'a> {
                 match next(self) {
                     Next::Submit(command) => self.begin(disk, command),
                     Next::Wait if self.free.len() < self.outstanding.len() => break false,
-                    // No command is outstanding, so every block is free: the next call of `next` finds a block.
+                    // No command is outstanding, so there is no completion to wait for: call `next` again.
                     Next::Wait => {}
                     Next::Done => break true,
                 }
@@ -305,7 +308,8 @@ impl<'a> Bench<'a> {
         disk.submit(slot as u64, command, data);
     }
 
-    /// Makes progress on the device, or waits if there is nothing to do; returns false once the device is closed.
+    /// Performs pending I/O and handles completions, or waits if there are none. Returns false once the device is
+    /// closed.
     fn step(&mut self, disk: &mut RemoteDisk) -> Result<bool, DaemonError> {
         let failed = |error| DaemonError::Failed(format!("cannot drive the HCAs: {error}"));
         self.is_ended |= self.orders.take() == Some(Order::End);
@@ -333,7 +337,7 @@ impl<'a> Bench<'a> {
             self.flushes += 1;
         } else {
             let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.latencies.record(nanoseconds).expect("the histogram grows");
+            self.latencies.record(nanoseconds).expect("the histogram resizes itself");
             self.ios += 1;
         }
         if errno.is_ok() {

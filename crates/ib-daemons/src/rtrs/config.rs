@@ -19,7 +19,8 @@ pub struct LinkConfig {
     /// The nodes at which HCAs are attached to the simulated fabric, as `NODE` or `NODE:PORT`; an empty list stands for
     /// the first host.
     pub node: Vec<String>,
-    /// The ACM service to query for paths and names.
+    /// The ACM service to query for paths and names. If `None`, the environment variable `RDMA_CM_USE_IB_ACM` decides
+    /// whether one is queried.
     pub acm: Option<String>,
     /// Local UDP port of RoCEv2.
     pub udp_port: u16,
@@ -42,7 +43,7 @@ impl LinkConfig {
     }
 }
 
-/// Configuration of statistics and of the control socket.
+/// Configuration of the control socket and of the metrics server.
 #[derive(Clone, Debug, Default)]
 pub struct ControlConfig {
     /// Path of the control socket; `None` for no socket.
@@ -60,7 +61,7 @@ pub struct RemoteDeviceConfig {
     pub device: String,
     /// `rdma_cm` port on which the server listens.
     pub port: u16,
-    /// Name of the session; `None` for a name made from this machine and this process.
+    /// Name of the session; `None` for a name made from the host name and the process ID.
     pub session: Option<String>,
     /// Policy that selects the path of a request.
     pub policy: Policy,
@@ -74,7 +75,7 @@ pub struct RemoteDeviceConfig {
     pub trust_cache: bool,
     /// Delay in milliseconds before a failed path is reconnected.
     pub reconnect_delay: u64,
-    /// Configuration of statistics and of the control socket.
+    /// Configuration of the control socket and of the metrics server.
     pub control: ControlConfig,
     /// Options of the capture of all QPs; `None` for no capture.
     pub capture: Option<OwnCapture>,
@@ -100,14 +101,14 @@ pub enum Store {
     File(PathBuf),
 }
 
-/// Configuration of a block server.
+/// Configuration of an RTRS server that exports block devices.
 #[derive(Clone, Debug)]
 pub struct RtrsServeConfig {
     /// IP addresses of the HCAs that listen for clients; empty in a simulated fabric.
     pub listen: Vec<IpAddr>,
     /// Exported devices.
     pub export: Vec<Export>,
-    /// `rdma_cm` port.
+    /// `rdma_cm` port on which the server listens.
     pub port: u16,
     /// Maximum number of outstanding requests of each session.
     pub queue_depth: u64,
@@ -117,7 +118,7 @@ pub struct RtrsServeConfig {
     pub no_always_invalidate: bool,
     /// Networks from which clients may connect; an empty list allows all clients.
     pub allow: Vec<Network>,
-    /// Configuration of statistics and of the control socket.
+    /// Configuration of the control socket and of the metrics server.
     pub control: ControlConfig,
     /// Options of the capture of all QPs; `None` for no capture.
     pub capture: Option<OwnCapture>,

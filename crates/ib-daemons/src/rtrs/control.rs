@@ -1,4 +1,4 @@
-//! Statistics and control of paths over a socket.
+//! The control socket and the metrics server of an RTRS process, and paths that are added over the control socket.
 
 use ib_device::address_of;
 use ib_rtrs::Errno;

@@ -10,7 +10,8 @@ use ib_storage::rtrs::mount::TreeMount;
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 
-/// Serves statistics and control as the files of a directory until a signal stops the process.
+/// Serves statistics and control of RTRS processes as files in `dir`. Ends when a signal stops this process or `dir` is
+/// unmounted.
 ///
 /// # Errors
 /// Fails if the directory cannot be mounted.

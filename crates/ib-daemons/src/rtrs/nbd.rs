@@ -35,7 +35,7 @@ pub fn nbd(args: &NbdConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError
     offered.and_then(|verdict| closed.map(|()| verdict))
 }
 
-/// Exports a device that is already open until a signal stops the process.
+/// Exports an open device over NBD until a signal stops the process.
 fn offer(
     args: &NbdConfig,
     Opened { disk, geometry, .. }: &mut Opened,

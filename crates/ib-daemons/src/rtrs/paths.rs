@@ -21,7 +21,8 @@ pub(super) struct PathSources {
     port: u16,
     adapters: BTreeMap<IpAddr, AdapterId>,
     ports: Vec<Port>,
-    /// Number of paths for which the user has specified no local endpoint. Such paths use the HCAs in `ports` in turn.
+    /// Number of paths so far whose local endpoint the user has not specified. Such paths use the HCAs in `ports` in
+    /// turn.
     next: usize,
 }
 
@@ -90,7 +91,7 @@ impl PathSources {
         };
         let to = &path.server;
         let failed = |error: &dyn std::fmt::Display| DaemonError::Failed(format!("{to}: {error}"));
-        let device = devices.device(id).expect("the HCA was added above");
+        let device = devices.device(id).expect("`devices` has all HCAs of `ports`");
         if let Endpoint::Ip(server) = to
             && device.own_address_for(*server).is_some()
         {
@@ -147,7 +148,7 @@ fn on_ethernet(end: &Endpoint) -> Result<IpAddr, DaemonError> {
     let wrong = |what: &str| Err(DaemonError::Failed(format!("{end}: {what}")));
     match end {
         Endpoint::Ip(address) => Ok(*address),
-        // A GID of RoCE contains an IP address.
+        // The GID of a RoCEv2 port contains the IP address of the port.
         Endpoint::Gid(gid) => Ok(address_of(*gid)),
         Endpoint::Name(_) => {
             wrong("expected an IP address, or --attach for a name in a simulated fabric")
@@ -184,8 +185,8 @@ pub(super) fn adapter(address: IpAddr, args: &LinkConfig) -> Result<Device, Daem
     port::open(options)
 }
 
-/// Returns a local address from which the server can be reached. If the server is on loopback, the address differs from
-/// the server's and from those of other paths.
+/// Returns a local address from which the server can be reached. If the server is on IPv4 loopback, returns a loopback
+/// address that is neither the server's nor in `taken`.
 fn own_address(server: IpAddr, taken: &BTreeMap<IpAddr, AdapterId>) -> Result<IpAddr, DaemonError> {
     if server.is_ipv4() && server.is_loopback() {
         let mut all = (1..=254).map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)));

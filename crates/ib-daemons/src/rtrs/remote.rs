@@ -70,7 +70,7 @@ pub fn open(
     match until_open(args, &mut disk, orders) {
         Ok(geometry) => Ok(Opened { disk, geometry, tracing }),
         Err(why) => {
-            // If the session is closed here, the server need not detect the disconnect by a timeout.
+            // Closes the session, because the server would otherwise notice the disconnect only after a timeout.
             close((disk, tracing)).ok();
             Err(why)
         }
@@ -80,8 +80,8 @@ pub fn open(
 /// Time between two attempts to open the device while another client has it open.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Waits until the device is open. If a client has died without closing the device, the server must first close that
-/// client's session.
+/// Waits until the device is open. Retries if the server refuses it temporarily: the session of a killed client keeps
+/// the device open until the server closes that session.
 fn until_open(
     args: &RemoteDeviceConfig,
     disk: &mut RemoteDisk,
@@ -154,8 +154,9 @@ fn path_name(disk: &RemoteDisk, path: PathId) -> String {
     spec.map_or_else(|| "a removed path".to_owned(), |spec| spec.address.to_string())
 }
 
-/// Prints the events of the paths and of the device; returns false once the device is closed. `last_failure` is the
-/// last printed failure of a path. While the same failure repeats, it is not printed again.
+/// Prints the events of the paths and of the device; returns false if the server has refused to reopen the
+/// device. `last_failure` is the last printed failure of a path. While the same failure repeats, it is not printed
+/// again.
 pub fn print_events(disk: &mut RemoteDisk, last_failure: &mut Option<String>) -> bool {
     while let Some(event) = disk.poll_event() {
         match event {
@@ -202,7 +203,7 @@ pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError>
 fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
     let name = args.session.clone().unwrap_or_else(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        // Dots in the host name are replaced, since the name of a session must not contain dots.
+        // Dots and slashes in the host name are replaced, since the name of a session must not contain them.
         let host = host.trim().replace(['.', '/'], "-");
         format!("ibfabric-{host}-{}", std::process::id())
     });
@@ -224,8 +225,8 @@ fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
 }
 
 impl Opened {
-    /// Closes the session, and waits a limited time for the server's confirmation. Stops the capture that the options
-    /// have started.
+    /// Closes the session, and waits a limited time for the server's confirmation. Stops the capture, if one was
+    /// configured.
     ///
     /// # Errors
     /// Fails if the HCAs fail.

@@ -4,10 +4,12 @@
 //! MADs of the management classes that it has registered. If the HCA's process is killed, the port is Down until
 //! another HCA attaches. If the process itself detaches the HCA, the port state is unchanged.
 //!
-//! Several HCAs can share a port if they serve different management classes. Each has a block of QP numbers, by which
-//! the HCA of a packet is found; multicast packets are passed to all. If an HCA that serves the CM class, or no class,
-//! does not read its packets, they wait at the port, as if no other HCA shared it. If another HCA, such as that of an
-//! ACM service, does not read its packets, they are dropped, so that they do not block connections.
+//! Several HCAs can share a port if they serve different management classes. Each HCA has a block of QP numbers, by
+//! which the HCA of a packet is found. All HCAs at the port receive its multicast packets.
+//!
+//! An HCA has connections if it serves the CM class or no class. If such an HCA does not read its packets, the packets
+//! wait at the port. If another HCA, such as that of an ACM service, does not read its packets, they are dropped, so
+//! that they do not block connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,8 +38,7 @@ use ports::{PortAttributes, details, locate};
 /// If this many packets wait in the output queue of a port, further packets of its HCA stay in the ring of the HCA.
 const MOST_WAITING: usize = 32;
 
-/// For an HCA without connections, `MOST_WAITING` plus this many packets may wait in the output queue of the port. So
-/// packets of other HCAs at the port do not block this HCA.
+/// Added to `MOST_WAITING` for an HCA without connections, so that packets of other HCAs at its port do not block it.
 const MORE_WAITING: usize = 8;
 
 /// Maximum number of frames that are taken from one HCA in one round of the event loop.
@@ -83,7 +84,8 @@ pub(super) struct Adapters {
     embedded: Option<EmbeddedPorts>,
     /// Ports that are down because the process of their HCA was killed.
     down: BTreeSet<PortId>,
-    /// True if frames were moved in the last round of the event loop, or if a process has rung its bell since then.
+    /// True if frames were moved in the last round of the event loop, or if a process has woken the simulator since
+    /// then.
     is_busy: bool,
     /// Number of packets whose SLID was not a LID of the sending port.
     forged: u64,
@@ -98,7 +100,7 @@ struct Adapter {
     classes: Vec<MgmtClass>,
     /// Clients of the simulator that belong to the HCA, one per class.
     clients: Vec<ClientId>,
-    /// Block from which the HCA's QP numbers are taken.
+    /// Number of the block of QP numbers that the HCA uses.
     block: u8,
     /// Port attributes that were last reported to the HCA.
     reported: PortAttributes,
@@ -110,7 +112,7 @@ struct Adapter {
 pub(super) struct Context<'a> {
     pub(super) sim: &'a mut Sim,
     pub(super) addresses: &'a Addresses,
-    /// The record of the run, if it is recorded.
+    /// Record of the run; `None` if the run is not recorded.
     pub(super) recorder: Option<&'a mut Recorder>,
 }
 
@@ -162,7 +164,7 @@ impl Adapters {
             self.is_busy = true;
             return Ok((false, false));
         }
-        // The client's further messages are read after the reply to its request for a port.
+        // While the process waits for a port of an embedded host, its further messages are left unread.
         if self.has_claim(client) {
             return Ok((false, false));
         }
@@ -174,7 +176,7 @@ impl Adapters {
                     match self.admit(client, node.as_deref(), &classes, &mut cx)? {
                         Admission::Admitted => admitted = true,
                         Admission::Refused(reason) => self.refuse_hello(client, reason),
-                        // The client's further messages are read after the reply to this request.
+                        // The process's further messages are left unread until this request is granted or refused.
                         Admission::Claimed => return Ok((false, false)),
                     }
                 }
@@ -281,7 +283,7 @@ impl Adapters {
             Some(Some(frame @ Frame::Datagram { .. })) => {
                 let datagram = frame.datagram(&bytes);
                 sim.give_buffer(bytes);
-                // MADs of QP0 are dropped, since QP0 belongs to the simulator's SMA.
+                // MADs from or to QP0 are dropped, since QP0 belongs to the simulator's SMA.
                 let datagram =
                     datagram.filter(|it| it.remote.qpn.get() != 0 && it.local_qpn.get() != 0);
                 if let (Some(datagram), Some(&id)) = (datagram, adapter.clients.first()) {
@@ -293,8 +295,8 @@ impl Adapters {
         Ok(true)
     }
 
-    /// Moves frames between HCAs and the fabric in both directions. Adds the ports with input to `opened`, including
-    /// those of embedded hosts.
+    /// Moves frames between HCAs and the fabric in both directions. Adds the ports with new events (see
+    /// `Sim::next_open`) to `opened`, including ports of embedded hosts.
     pub(super) fn work(
         &mut self,
         sim: &mut Sim,
@@ -320,8 +322,8 @@ impl Adapters {
         if moved {
             sim.keep_up(now);
         }
-        // These ports have input. The caller passes it to embedded hosts. The input of other processes' HCAs is moved
-        // below, whatever ports are listed here.
+        // The caller passes the events of these ports to embedded hosts. For HCAs of other processes, a loop below
+        // moves the packets at all their ports.
         opened.extend(std::iter::from_fn(|| sim.next_open()));
         for &client in &clients {
             let Some(adapter) = self.adapters.get_mut(&client) else { continue };
@@ -372,7 +374,7 @@ impl Adapters {
         }
         let mut taken = 0;
         while let Some(packet) = sim.peek_packet(port) {
-            // If no HCA has the QP number of a packet in its block, the first HCA gets the packet, drops it and counts
+            // A packet to a QP number outside all blocks is passed to the first HCA at the port, which drops and counts
             // it.
             let has_target = here.iter().any(|client| is_for(packet, adapters[client].block));
             let is_target = |client: &usize| {

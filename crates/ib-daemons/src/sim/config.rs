@@ -13,7 +13,8 @@ use crate::sm::ManagerOptions;
 pub struct SimConfig {
     /// Options of the subnet manager at the first host, if one runs.
     pub manager: Option<ManagerOptions>,
-    /// Names of the nodes with agents for ibtracer and ibping, separated by commas; all nodes if empty.
+    /// Names of the nodes with agents for ibtracer and ibping, separated by commas; all nodes if empty. `None` for no
+    /// agents.
     pub agents: Option<String>,
     /// Seed of all random numbers.
     pub seed: u64,
@@ -33,7 +34,7 @@ pub struct SimConfig {
     pub log_level: LogLevel,
     /// The file that records all input, for a replay.
     pub record: Option<PathBuf>,
-    /// Latency of a packet from one port to the next, without its serialization time.
+    /// Latency from a port to the port at the other end of its link, without the serialization time of the packet.
     pub latency: Duration,
     /// Size in bytes of the receive buffer of each VL of a port.
     pub lane_buffer: u32,

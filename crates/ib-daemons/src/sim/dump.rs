@@ -61,7 +61,7 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
     let to = peer
         .as_ref()
         .map_or_else(String::new, |(name, number)| format!(" to \"{name}\"[{number}]"));
-    // If the M_Key is 0, the port is not protected.
+    // An M_Key of 0 is not shown, because it does not protect the port.
     let key = match info.m_key {
         0 => String::new(),
         key => format!(" m_key {key:#018x} protect {}", info.m_key_protect),
@@ -88,8 +88,7 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
     })
 }
 
-/// Appends a line to `text` for each of the commands, whose injected faults are still active; returns the commands as
-/// texts.
+/// Appends a line to `text` for each command whose faults are still active; returns the commands as texts.
 fn in_force(indent: &str, commands: &[Command], text: &mut String) -> Vec<String> {
     let words: Vec<String> = commands.iter().map(ToString::to_string).collect();
     for command in &words {

@@ -80,7 +80,7 @@ impl Manager {
                     recorder.mark(sim);
                 }
                 sim.submit(self.client, datagram);
-                // Delivering each MAD at once keeps caches warm and queues short.
+                // Delivering each MAD before the next one is submitted keeps CPU caches warm and queues short.
                 sim.keep_up(now);
                 if let Some(recorder) = &mut recorder {
                     recorder.submit(self.client, datagram);

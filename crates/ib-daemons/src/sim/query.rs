@@ -16,7 +16,7 @@ use super::server::SimServer;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SimRequest {
-    /// A command of ibsim's console.
+    /// A command line of the simulator's console.
     Command(String),
 }
 
@@ -32,7 +32,7 @@ pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Opt
     }
 }
 
-/// Names of the commands that do not change the fabric, for error messages.
+/// Names of the console commands that are not among [`Command::NAMES`], for error messages.
 const PRINTING_COMMANDS: &str =
     "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
 

@@ -1,4 +1,4 @@
-//! `--record` and `--replay`: record and replay all input of a fabric, with its times. `--log` writes the log.
+//! `--record` writes each input of a fabric with its time, and `--replay` repeats the inputs. `--log` writes the log.
 //!
 //! ```text
 //! ibfabric record 4
@@ -38,8 +38,9 @@ use crate::own_capture;
 
 const FIRST_LINE: &str = "ibfabric record 4";
 
-/// Prefixes with which a record marks console commands that succeeded and that failed.
+/// Prefix of console commands that succeeded.
 const DONE: &str = "done";
+/// Prefix of console commands that failed.
 const FAILED: &str = "failed";
 
 /// Conditions of a run, each with its name. A replay requires the conditions of the recorded run.
@@ -106,7 +107,7 @@ impl Log {
 /// The file of the option `--record`.
 pub(super) struct Recorder {
     lines: Lines,
-    /// The fabric's time and number of simulation steps when the next input happens.
+    /// The fabric's time and number of simulation steps at the last call of `mark`, for the next input.
     state: (Instant, u64),
     /// The time and the number of simulation steps in the last `@` line of the file; `None` if it has no such line.
     written: Option<(Instant, u64)>,
@@ -122,7 +123,7 @@ impl Recorder {
         Ok(Self { lines, state: (Instant::ZERO, 0), written: None })
     }
 
-    /// Records the time and the number of simulation steps for the next input.
+    /// Keeps the fabric's time and number of simulation steps for the `@` line before the next input.
     pub(super) const fn mark(&mut self, sim: &Sim) {
         self.state = (sim.now(), sim.steps());
     }

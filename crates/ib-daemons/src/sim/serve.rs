@@ -11,7 +11,7 @@ pub(super) fn run(mut server: SimServer, output: &mut dyn Write) -> Result<Verdi
     while !server.is_stopped() {
         server.receive()?;
         server.send()?;
-        // The ports with input are ignored, since this process has no embedded hosts.
+        // Only embedded hosts handle the events of these ports, and this process has none.
         server.take_opened();
         server.announce_ready(output)?;
         server.wait(None, &[], None)?;

@@ -32,11 +32,11 @@ use crate::message::say;
 /// sent.
 const INPUTS: usize = 256;
 
-/// Poll keys of the signals, of the console's listener, and (following the listener's key) of the console's
-/// connections.
+/// Poll key of the termination signals.
 const SIGNALS: usize = 0;
+/// Poll key of the console's listener; the keys of the console's connections follow.
 const CONSOLE: usize = 1;
-/// Poll key of the SM's alarm. It is larger than the keys of all console connections.
+/// Poll key of the alarm that wakes the SM. It is larger than the keys of all console connections.
 const MANAGER: usize = usize::MAX / 4;
 /// Poll key of the first file that `SimServer::watch` watches; the keys of the further files follow.
 const OWNER: usize = MANAGER + 1;
@@ -54,8 +54,8 @@ pub(crate) struct SimServer {
     pub(super) server: Server,
     pub(super) console: LineServer,
     pub(super) adapters: Adapters,
-    /// The simulator client that belongs to each client of the ibsim protocol. The key is the number of the protocol
-    /// client at the server.
+    /// The client of `sim` that stands for each ibsim client. The key is the number that `server` has assigned to the
+    /// ibsim client.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
     started: WallClock,
@@ -65,7 +65,7 @@ pub(crate) struct SimServer {
     pub(crate) manager: Option<Manager>,
     is_ready: bool,
     pub(super) is_stopped: bool,
-    /// Ports with input for their HCAs. Some may be HCAs of embedded hosts.
+    /// Ports with new events (see `Sim::next_open`). Embedded hosts handle the events of their own ports.
     opened: Vec<PortId>,
     /// True if a file that `SimServer::watch` watches was readable since the last call of `SimServer::take_woken`.
     is_woken: bool,
@@ -169,7 +169,7 @@ impl SimServer {
         }
         let manager = self.manager.as_ref().and_then(Manager::due);
         let due = [self.sim.due(), manager, due].into_iter().flatten().min();
-        // Embedded hosts may have sent MADs to the SM since it last ran.
+        // The wait ends at once if embedded hosts have sent MADs to the SM since it last ran.
         let has_requests = self.manager.as_ref().is_some_and(|it| it.has_input(&self.sim));
         let due = if has_requests || !self.opened.is_empty() { Some(Instant::ZERO) } else { due };
         let until_due = due.map(|at| at.since(self.now()));
@@ -183,7 +183,7 @@ impl SimServer {
         self.is_stopped
     }
 
-    /// Brings the fabric up to the present time, and writes the log and the captures up to then.
+    /// Advances the fabric to the present time, and writes log, record and capture up to then.
     pub(crate) fn close(&mut self) {
         let now = self.now();
         self.sim.keep_up(now);
@@ -239,8 +239,8 @@ impl SimServer {
         self.sim.keep_up(self.round_time);
     }
 
-    /// Reads requests of clients and lets the fabric and the SM process them. The first responses are sent before all
-    /// requests are processed.
+    /// Reads requests of clients and lets the fabric and the SM process them. The first responses are sent at once, the
+    /// others after all requests were processed.
     pub(crate) fn receive(&mut self) -> Result<(), DaemonError> {
         let now = self.now();
         self.round_time = now;
@@ -249,7 +249,8 @@ impl SimServer {
         for _ in 0..INPUTS {
             let Some(input) = self.server.next() else { break };
             self.take(input, now)?;
-            // The client can handle its first response while further requests are processed.
+            // Sends the first responses at once, so that clients handle them while the simulator processes further
+            // requests.
             if !is_answered {
                 is_answered = self.hand_all_out();
             }
@@ -273,7 +274,7 @@ impl SimServer {
         Ok(())
     }
 
-    /// Returns the ports that have had input for their HCAs since the last call.
+    /// Returns the ports that have had events (see `Sim::next_open`) since the last call.
     pub(crate) fn take_opened(&mut self) -> Vec<PortId> {
         mem::take(&mut self.opened)
     }
@@ -297,7 +298,7 @@ impl SimServer {
         if self.adapters.grant(claim, context)? {
             self.watch_adapter(claim.client, adapters::File::Bell);
         }
-        // Messages that followed the request were left unread until now.
+        // The process's messages after its request were left unread, so its socket is read again now.
         self.server.again(ADAPTERS + adapters::key_of(claim.client, adapters::File::Socket));
         Ok(())
     }
@@ -309,7 +310,7 @@ impl SimServer {
         self.adapters.refuse_hello(claim.client, reason);
     }
 
-    /// Returns the next port that has no attached HCA left.
+    /// Returns the next port whose last HCA has detached, so that an embedded host may use it.
     pub(crate) fn poll_released(&mut self) -> Option<PortId> {
         self.adapters.poll_released()
     }
@@ -358,7 +359,7 @@ impl SimServer {
                     self.server.again(key);
                 }
             }
-            // The SM's alarm needs no handling, because the SM runs in each round of the event loop.
+            // The SM's alarm only ends the wait: the SM runs in each round of the event loop.
             Input::Ready(MANAGER) => {}
             Input::Ready(OWNER..) => self.is_woken = true,
             Input::Ready(CONSOLE) => {
@@ -434,7 +435,7 @@ impl SimServer {
 
     fn request(&mut self, client: u32, request: &Request, now: Instant) -> Result<(), DaemonError> {
         let Some(&id) = self.clients.get(&client) else { return Ok(()) };
-        // If the SLID is 0, the port inserts its LID. Directed-route SMPs have the permissive LID.
+        // A valid SLID is a LID of the port, 0 (the port inserts its LID), or the permissive LID (directed-route SMPs).
         let own = self.sim.client_port(id).is_some_and(|port| self.sim.has_lid(port, request.slid));
         if !matches!(request.slid, 0 | PERMISSIVE_LID) && !own {
             self.server.refuse_request(client, request);
@@ -443,7 +444,7 @@ impl SimServer {
         let Some(port) = self.sim.client_port(id) else { return Ok(()) };
         let datagram = datagram(&self.sim, port, request);
         self.sim.submit(id, &datagram);
-        // Delivering each MAD at once keeps caches warm and queues short.
+        // Delivering each MAD before the next one is submitted keeps CPU caches warm and queues short.
         self.sim.keep_up(now);
         self.record(|recorder| recorder.submit(id, &datagram));
         Ok(())
@@ -517,7 +518,7 @@ impl SimServer {
         }
     }
 
-    /// Detaches the client with the given number at the server; returns false if there is none.
+    /// Disconnects the ibsim client with the given number; returns false if there is no such client.
     pub(super) fn drop_client(&mut self, number: u32) -> bool {
         let known = self.clients.contains_key(&number);
         if known {

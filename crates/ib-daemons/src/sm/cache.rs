@@ -1,4 +1,4 @@
-//! Caches that remain when the SM exits: LIDs, M_Keys and neighbours of ports, in OpenSM's file formats.
+//! Cache files in OpenSM's formats: LIDs, M_Keys and neighbours of ports. The SM reads the LIDs when it starts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
 
 /// The cache directory, and the LIDs that its files contain.
 pub(super) struct Cache {
-    /// LIDs of all ports that have ever been in the subnet.
+    /// LIDs of all ports, including ports that have left the subnet.
     pub(super) lids: Lids,
     /// The directory's files; `None` if the cache cannot be written or is not configured.
     store: Option<Arc<Store>>,
@@ -26,7 +26,7 @@ pub(super) struct Cache {
 /// The files of the cache directory.
 struct Store {
     directory: PathBuf,
-    /// The text that each file has at present, by file name.
+    /// The text that was last written to each file, by file name.
     written: Mutex<BTreeMap<&'static str, String>>,
 }
 
@@ -75,7 +75,8 @@ impl Cache {
 
     /// Stores the result of a sweep: the LIDs of each port, the M_Key that all ports have, and the links.
     ///
-    /// Returns the job that writes the files; it skips files that have not changed.
+    /// Returns the job that writes the files whose text has changed; `None` if the cache cannot be written or is not
+    /// configured.
     pub(super) fn keep(&mut self, now: Lids, m_key: u64, fabric: &Arc<Fabric>) -> Option<Job> {
         self.lids.extend(&now);
         let (store, fabric) = (Arc::clone(self.store.as_ref()?), Arc::clone(fabric));
@@ -98,7 +99,7 @@ impl Store {
         let end = |port| {
             let port = fabric.port(port);
             let node = fabric.node(port.node);
-            // The cached GUID of each port of a switch is that of port 0.
+            // In the cache, all ports of a switch have the GUID of port 0.
             let guid = if node.kind.is_switch() {
                 fabric.port_id(port.node, 0).map_or(node.guid, |id| fabric.port(id).guid)
             } else {
@@ -108,7 +109,7 @@ impl Store {
         };
         for (one, other) in fabric.links() {
             let directions = [(end(one), end(other)), (end(other), end(one))];
-            // A loopback plug connects a port with itself, so both directions would give the same line.
+            // A loopback plug connects a port with itself, so the second line would repeat the first one.
             let count = if one == other { 1 } else { 2 };
             for ((guid, port), (peer, peer_port)) in directions.into_iter().take(count) {
                 writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n")

@@ -85,8 +85,8 @@ fn without_comment(line: &[u8]) -> Result<&str, std::str::Utf8Error> {
     std::str::from_utf8(&line[..end]).map(str::trim)
 }
 
-/// Splits a line into key and value at its first blank, and removes quotes around the value. A single quote character
-/// counts as no value.
+/// Splits a line into key and value at its first blank, and removes quotes around the value. If the value is a lone
+/// quote character, returns an empty value.
 fn key_and_value(line: &str) -> (&str, &str) {
     let (key, value) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     let value = value.trim();

@@ -29,11 +29,11 @@ pub enum SmRequest {
         /// GUID or LID of the switch; `None` to list all switches.
         switch: Option<String>,
     },
-    /// The metrics.
+    /// Report the metrics, as text in the format of Prometheus and as JSON.
     Metrics,
 }
 
-/// Executes a request.
+/// Executes a request, which is a line of JSON, and returns the reply as a line of JSON.
 pub(super) fn answer(shared: &Shared, line: &str) -> String {
     let state = shared.state();
     let result = match serde_json::from_str(line) {
@@ -236,7 +236,7 @@ fn last(state: &State) -> Result<&Last, String> {
         .ok_or_else(|| idle_reason(state).unwrap_or_else(|| "the subnet is not up".to_owned()))
 }
 
-/// Returns GUID, LID and name of each switch, in the order of the LFTs.
+/// Returns GUID, LID and name of each switch. The index of a switch is its `SwitchId` in the LFTs.
 fn switches<'s>(state: &'s State, last: &Last) -> Vec<(Guid, u16, &'s str)> {
     let names: BTreeMap<Guid, (u16, &str)> = state
         .ports

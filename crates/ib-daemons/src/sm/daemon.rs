@@ -208,7 +208,7 @@ impl Daemon {
                 send(&datagram)?;
             }
             // Events are handled before the next plan is computed, because a change of the SM's state may discard
-            // cached LIDs.
+            // cached LIDs that the plan would assign.
             while let Some(event) = self.manager.poll_event() {
                 self.take_event(now, event, &mut news);
             }
@@ -299,7 +299,7 @@ impl Daemon {
         self.has_unwritten
     }
 
-    /// Logs the errors of writing files; with `sm --once` they are printed, too.
+    /// Logs and counts the errors of file writes. With `sm --once`, also prints them.
     fn log_unwritten(&mut self, failed: &[String]) {
         for text in failed {
             self.has_unwritten = true;
@@ -312,7 +312,7 @@ impl Daemon {
         }
     }
 
-    /// Logs an error.
+    /// Logs an error and counts it in `fault_count`.
     pub(crate) fn complain(&mut self, text: &str) {
         self.log.line(ERROR, text);
         self.shared.update(|state| state.fault_count += 1);
@@ -345,7 +345,7 @@ impl Daemon {
                 self.log.line(SYSTEM, &format!("Entering {word} state"));
                 self.show_others();
                 if state != SmState::MASTER {
-                    // Another SM maintains the subnet now, so this SM's knowledge of it is discarded.
+                    // This SM is not the master, so console and metrics no longer show its view of the subnet.
                     self.shared.update(|state| {
                         (state.last, state.no_plan) = (None, None);
                         state.alarms = Arc::default();
@@ -401,7 +401,8 @@ impl Daemon {
         self.shared.update(|state| state.managers = managers);
     }
 
-    /// Logs which engines could not route the subnet and which one did, if this differs from the last sweep.
+    /// Logs which engines could not route the subnet, and which one did. Logs nothing if the same engines failed for
+    /// the same reasons at the last sweep.
     fn log_refusals(&mut self, refusals: &[Refusal], engine: &str) {
         let texts: Vec<String> = refusals
             .iter()

@@ -43,7 +43,7 @@ pub type Report<'r> = dyn FnMut(&SubnetUp<'_>) -> Result<(), DaemonError> + 'r;
 /// Default name of the console socket.
 const SOCKET: &str = "sm";
 
-/// Maximum number of SMs on a machine that use default names of the console socket.
+/// Highest number in a default name of the console socket. The names are `sm`, `sm-2`, `sm-3` and so on.
 const MOST_MANAGERS: u8 = 9;
 
 /// Runs the SM. If `background` is set, the process detaches from the terminal after the setup.
@@ -159,7 +159,7 @@ impl<'r, 's> Driver<'r, 's> {
     /// must end.
     fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, alarm, orders, .. } = self;
-        // The alarm is reset before signals and requests are handled, so that later ones end the next wait.
+        // The alarm is reset first, so that signals and console requests that arrive from now on end the next wait.
         alarm.silence();
         while let Some(order) = orders.take() {
             match order {
@@ -278,7 +278,7 @@ pub(super) fn serve(
     let name = options.socket.as_deref().unwrap_or(SOCKET);
     let mut bound = LineServer::bind(name);
     if options.socket.is_none() && !options.once {
-        // If another SM on this machine has the default name, the names with numbers are tried.
+        // If another SM on this machine uses the name `sm`, the names `sm-2` to `sm-9` are tried.
         for number in 2..=MOST_MANAGERS {
             if bound.is_ok() {
                 break;
@@ -328,7 +328,7 @@ fn notify(state: &str) {
     }
 }
 
-/// A file with the process ID. It is removed when this is dropped.
+/// The file that contains the process ID. Dropping the value removes the file.
 struct PidFile<'p>(&'p Path);
 
 impl<'p> PidFile<'p> {

@@ -19,7 +19,7 @@ pub(super) struct Dump {
     pub(super) own_port: Guid,
     pub(super) plan: Arc<Plan>,
     pub(super) lids: LidOptions,
-    /// The ports of each multicast LID at each switch.
+    /// The port numbers to which each switch forwards each multicast LID. The keys are the switch's GUID and the LID.
     pub(super) multicast: BTreeMap<Guid, BTreeMap<u16, Vec<u8>>>,
     /// True if all dump files are written, false if only the list of links is.
     pub(super) all: bool,
@@ -29,7 +29,7 @@ pub(super) struct Dump {
 /// returns the current directory.
 ///
 /// # Errors
-/// Fails if a directory that is not the default is not writable.
+/// Fails if the configured directory is not writable and is not the default.
 pub(super) fn directory(configured: &Path, is_usual: bool, log: &Log) -> Result<PathBuf, String> {
     let shown = configured.display();
     match std::fs::create_dir_all(configured).and_then(|()| cache::probe(configured)) {
@@ -50,7 +50,7 @@ impl Dump {
     /// # Errors
     /// Returns a message that names the file that could not be written and the reason.
     pub(super) fn write(&self, directory: &Path) -> Result<(), String> {
-        // The plan's LIDs are used, because ports may have had other LIDs before.
+        // The dump shows the LIDs of the plan, which may differ from the cached LIDs in `self.lids`.
         let guid2lid = self.plan.end_ports.iter().map(|(&guid, &(first, count))| {
             let first = first.get();
             (guid, (first, first + count - 1))

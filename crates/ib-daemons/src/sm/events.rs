@@ -16,7 +16,8 @@ pub(super) fn discovery_start(DiscoveryStart { reason, is_full }: &DiscoveryStar
     (INFO, format!("{what}: {reason}"))
 }
 
-/// If the first sweep has found the port, the log level is lower than for later changes.
+/// Returns the log line for a port that was discovered or removed. Its level is `VERBOSE` if the subnet came up for the
+/// first time, else `INFO`.
 pub(super) fn port(change: &PortChange) -> Line {
     let PortChange { guid, lids: (first, last), at, is_new, is_first } = change;
     let what = if *is_new { "Discovered new" } else { "Removed" };
@@ -36,7 +37,7 @@ fn port_text(at: &PortName) -> String {
     format!("{description} ({node_guid}){port}")
 }
 
-/// If the trap shows a change of the subnet, the log level is higher than for other traps.
+/// Returns the log line for a trap. Its level is `INFO` if the trap shows a change of the subnet, else `VERBOSE`.
 pub(super) fn trap(notice: &Notice) -> Line {
     let Notice { is_generic, notice_type, producer, trap, issuer_lid, .. } = notice;
     let kind = notice_type.0;

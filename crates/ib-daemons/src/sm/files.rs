@@ -66,7 +66,8 @@ impl Writer {
         self.failed.try_iter().collect()
     }
 
-    /// Waits until all jobs are done; returns error messages.
+    /// Waits until all jobs are done and the thread has ended. Returns the error messages since the last call of
+    /// [`Writer::failed`].
     pub(super) fn finish(&mut self) -> Vec<String> {
         lock(&self.queue.0).ends = true;
         self.queue.1.notify_one();

@@ -42,7 +42,7 @@ pub enum SmPort {
 /// Function that returns the SM's configuration. It logs warnings about the configured files.
 pub type SmConfigSource = Arc<dyn Fn(&Log) -> Result<SmConfig, String> + Send + Sync>;
 
-/// Function that reads the configured partitions again.
+/// Function that reads the configured partitions. The daemon calls it before each requested sweep.
 pub type PartitionsSource = Arc<dyn Fn() -> Result<Partitions, String> + Send + Sync>;
 
 /// Configuration of the SM's process.
@@ -56,19 +56,22 @@ pub struct ManagerOptions {
     pub guid_origin: String,
     /// Time after which the driver of a umad device gives up waiting for the response to an SMP.
     pub transaction_timeout: Duration,
-    /// Returns the SM's configuration.
+    /// Source of the SM's configuration.
     pub sm_config: SmConfigSource,
-    /// Reads the configured partitions again.
+    /// Source of the partitions, for a reload.
     pub partitions: PartitionsSource,
     /// True if the process exits as soon as the subnet is up.
     pub once: bool,
-    /// True if the SM at a real port waits while another SM is the master.
+    /// True if the SM waits as standby while another SM is the master. If false, the daemon fails instead, unless the
+    /// SM runs at a simulated port without `once`.
     pub standby: bool,
     /// True if the SM behaves as OpenSM: its output and its default files are the same.
     pub as_opensm: bool,
-    /// True if no option has set `dump_files_dir`, so that it is OpenSM's default directory.
+    /// True if `dump_files_dir` is OpenSM's default. If this directory is not writable, the current directory replaces
+    /// it.
     pub has_usual_dumps: bool,
-    /// True if no option has set `log_file`, so that it is OpenSM's default log file.
+    /// True if `log_file` is OpenSM's default and no command line option names it. If this file cannot be opened,
+    /// standard error replaces it.
     pub has_usual_log: bool,
     /// True if the process continues in the background once the SM is set up.
     pub background: bool,
@@ -76,9 +79,10 @@ pub struct ManagerOptions {
     pub inactive: bool,
     /// True if cached LIDs remain valid after another SM was the master.
     pub honor_guid2lid: bool,
-    /// Messages that are logged once the log is open.
+    /// Messages from before the log was opened, such as warnings about the configuration file. They are written to the
+    /// log.
     pub notes: Vec<String>,
-    /// The directory of the caches of LIDs, M_Keys and neighbours.
+    /// The directory of the cache files, which contain LIDs, M_Keys and neighbours.
     pub cache_dir: Option<PathBuf>,
     /// The file with the process ID.
     pub pid_file: Option<PathBuf>,

@@ -9,7 +9,8 @@ type Made = (u64, Result<Plan, PlanError>);
 
 /// Computes plans. Only the plan that was started last is used.
 pub(super) struct Planner {
-    /// Wakes the SM's event loop. If `None`, plans are computed synchronously, as links in virtual time require.
+    /// Wakes the SM's event loop when a plan is complete. `None` if plans are computed synchronously, as an SM in
+    /// virtual time requires.
     bell: Option<Bell>,
     started: u64,
     made: Receiver<Made>,
@@ -17,8 +18,8 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    /// Creates a planner. When a plan is complete, the planner rings the bell; without a bell it computes plans
-    /// synchronously.
+    /// Creates a planner. If `bell` is `Some`, another thread computes each plan and then rings `bell`. If `None`,
+    /// [`Planner::start`] itself computes the plan.
     pub(super) fn new(bell: Option<Bell>) -> Self {
         let (sender, made) = channel();
         Self { bell, started: 0, made, sender }
@@ -29,7 +30,7 @@ impl Planner {
         self.started += 1;
         let (number, sender) = (self.started, self.sender.clone());
         let make = move || {
-            // The send fails if the planner was dropped.
+            // The send fails if the planner was dropped. The plan is then of no use.
             let _ = sender.send((number, job.run()));
         };
         match self.bell.clone() {

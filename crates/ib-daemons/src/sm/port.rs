@@ -93,7 +93,8 @@ fn choose(guid: Guid) -> Result<UmadDevice, DaemonError> {
     Err(DaemonError::Failed(format!("found no port with GUID {guid}, expected one of: {known}")))
 }
 
-/// Lists the ports of this machine, one per line. For a simulator, lists the port that it assigns to its clients.
+/// Lists the ports of this machine, one per line. For [`SmPort::Ibsim`], lists only the port that the simulator assigns
+/// to this process.
 ///
 /// # Errors
 /// Fails if the machine has no InfiniBand ports, or if the simulator does not respond.

@@ -81,12 +81,13 @@ pub(crate) struct Lanes {
     pub(crate) sl2vl: Option<String>,
 }
 
-/// Limit of high-priority VL arbitration; `None` if the limit of all ports applies.
+/// Limit of high-priority VL arbitration. `None`, which is written as -1, selects the limit for all ports, or else the
+/// default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HighLimit(Option<u8>);
 
 impl Default for Settings {
-    /// Returns OpenSM's defaults, except for 64 outstanding SMPs.
+    /// Returns OpenSM's defaults, except that `max_wire_smps` is 64.
     fn default() -> Self {
         Self {
             config: SmConfig::default(),
@@ -147,12 +148,12 @@ impl Settings {
         }
     }
 
-    /// Stores which option or line has set a key.
+    /// Stores which option or configuration line has set a key.
     pub fn set_by(&mut self, key: &'static str, origin: String) {
         self.origins.insert(key, origin);
     }
 
-    /// Returns which option or line has set a key, for messages; if none has, the key itself.
+    /// Returns which option or configuration line has set a key, for messages. If none has, returns the key itself.
     pub fn origin<'k>(&'k self, key: &'k str) -> &'k str {
         self.origins.get(key).map_or(key, String::as_str)
     }
@@ -176,13 +177,13 @@ impl Settings {
         partitions.map_err(|error| DaemonError::Failed(format!("{}: {error}", self.origin(KEY))))
     }
 
-    /// Checks that all files of the routing engines are readable. They are read again for each plan, when an error
-    /// would be too late.
+    /// Checks that the configured input files are readable, so that errors are reported at the start. The SM opens the
+    /// files of the routing engines only when it computes a plan.
     ///
     /// # Errors
     /// Fails if a file cannot be read. The error names the option and the file.
     fn check_files(&self) -> Result<(), DaemonError> {
-        /// Keys whose files are not checked here, since they are written, or are read elsewhere.
+        /// Keys of paths that are not checked here: the partition file is read elsewhere, the others are written.
         const OTHERS: [&str; 3] = ["partition_config_file", "log_file", "dump_files_dir"];
         let mut own = self.clone();
         for key in KEYS.iter().filter(|key| !OTHERS.contains(&key.name)) {
@@ -194,7 +195,8 @@ impl Settings {
         tables.map_or(Ok(()), |path| self.read("--keep-lfts", path).map(drop))
     }
 
-    /// Returns the SM's configuration. Each problem of a file is logged only once.
+    /// Returns the SM's configuration. Its routing options are read from the files again for each plan. Repeated
+    /// warnings about the files are logged only once.
     ///
     /// # Errors
     /// Fails if a configured file cannot be read or is invalid.
@@ -203,7 +205,7 @@ impl Settings {
         let mut config = self.config.clone();
         config.partitions = self.partitions()?;
         config.max_smps = match self.max_wire_smps {
-            // 0 means no limit. The limit is then 65,536 outstanding SMPs, the maximum of the key.
+            // In OpenSM, 0 means no limit. Here it selects the key's maximum, 65,536 outstanding SMPs.
             0 => 1 << 16,
             window => window as usize,
         };
@@ -261,7 +263,8 @@ impl Settings {
     }
 }
 
-/// A field of the settings that a key sets. It parses and formats the value as OpenSM's configuration file does.
+/// The field of [`Settings`] that a key sets, with its type and its range. It parses and formats values in the notation
+/// of OpenSM's configuration file.
 pub(crate) enum Field<'s> {
     /// A boolean that is written as `TRUE` or `FALSE`.
     Switch(&'s mut bool),

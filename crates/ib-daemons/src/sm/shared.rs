@@ -1,4 +1,4 @@
-//! The state of a running SM that console and metrics show.
+//! The state of a running SM, for the console and the metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,9 +29,9 @@ pub(super) struct State {
     pub(super) counters: SmCounters,
     /// Number of faults and other errors since the SM was started.
     pub(super) fault_count: u64,
-    /// Present faults.
+    /// Faults that the last sweep has found, one sentence each.
     pub(super) faults: Arc<Vec<String>>,
-    /// Present alarms.
+    /// Alarms that are raised at present.
     pub(super) alarms: Arc<Vec<ShownAlarm>>,
     /// Quality of the LFTs in the switches; `None` if it is not known.
     pub(super) quality: Option<TableQuality>,
@@ -59,7 +59,7 @@ pub(super) struct Last {
     pub(super) at: SystemTime,
 }
 
-/// Counters of all ports.
+/// The counters of all ports, and statistics about their collection.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) ports: BTreeMap<(Guid, u8), PortCounts>,

@@ -1,4 +1,4 @@
-//! The state of an SM for the process in which it runs.
+//! A summary of the SM's state, for a simulator that runs the SM within its own process.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ pub(crate) struct Shown {
     pub(crate) followed: u64,
     /// True if the last sweep has brought the subnet up.
     pub(crate) is_up: bool,
-    /// Result of the last sweep, or else the reason why the subnet is not up.
+    /// Result of the last sweep that brought the subnet up; empty before this sweep. If the subnet cannot be routed,
+    /// the reason.
     pub(crate) last: String,
     /// The alarms that are raised, in the format of `sm ctl status --json`.
     pub(crate) alarms: Vec<Value>,

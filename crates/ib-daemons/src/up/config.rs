@@ -30,7 +30,7 @@ pub struct UpConfig {
     pub http: Option<u16>,
     /// The pcapng file to which the packets of the block device's QPs are written; `None` for no file.
     pub write: Option<PathBuf>,
-    /// Number of payload bytes of each message that are written to the file `write`.
+    /// Maximum number of payload bytes per message that are written to the file `write`.
     pub payload: u16,
     /// Options of the capture of all QPs of the hosts; `None` for no capture.
     pub capture: Option<OwnCapture>,

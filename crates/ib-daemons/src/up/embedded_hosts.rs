@@ -1,5 +1,5 @@
-//! The hosts of `up`: each has an ACM service, and some have a block device between them. The self-test and the page
-//! use them.
+//! The hosts of `up`, for the self-test and the page. Each has an ACM service. Some are the client or the server of the
+//! block device.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -45,7 +45,8 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 enum Stage {
     /// No hosts are added yet.
     Empty,
-    /// The paths of the block device are being resolved. The results are in the order of the request numbers.
+    /// The paths of the block device are being resolved. Entry N is the path of resolve request N; `None` until the
+    /// response arrives.
     Resolving(Vec<Option<PathRecord>>),
     /// The paths of the block device are being connected.
     Connecting,
@@ -58,7 +59,7 @@ pub(super) struct EmbeddedHosts {
     hosts: Hosts,
     /// Ports that HCAs of other processes use.
     away: BTreeSet<PortId>,
-    /// The hosts of the block device's client, and those of its server.
+    /// Ports of the block device's hosts: those of the client, then those of the server.
     ends: [Vec<PortId>; 2],
     pair: Option<BlockPair>,
     programs: Option<NbdServer>,
@@ -137,7 +138,7 @@ impl EmbeddedHosts {
         })
     }
 
-    /// Adds a host at each end port of an HCA that has a LID and is not in use.
+    /// Adds a host at each HCA port with a LID that neither an embedded host nor another process uses.
     fn populate(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
         self.look = sim.now() + SEARCH_INTERVAL;
         let ports: Vec<PortId> = addresses.iter().map(|(port, _)| port).collect();
@@ -437,7 +438,7 @@ impl EmbeddedHosts {
         self.page.as_ref().map(Page::bell).into_iter().chain(self.hosts.bell()).collect()
     }
 
-    /// Resets the file descriptors of [`EmbeddedHosts::wakeups`].
+    /// Makes the file descriptors of [`EmbeddedHosts::wakeups`] unreadable until further requests are queued.
     pub(super) fn reset_wakeups(&mut self) {
         self.hosts.silence();
         if let Some(page) = &self.page {
@@ -445,7 +446,7 @@ impl EmbeddedHosts {
         }
     }
 
-    /// Answers requests of the page, and publishes the state of the fabric to it.
+    /// Answers API requests, and publishes the state of the fabric to the clients that listen for it.
     pub(super) fn show(&mut self, mut view: FabricView<'_>) -> Result<(), DaemonError> {
         let Some(page) = &mut self.page else { return Ok(()) };
         let scene = Scene {

@@ -6,7 +6,7 @@
 //! | `pair` | [`BlockPair`]: a server of block devices at some hosts, and its client at others |
 //! | `captured` | the interface between captures and the hosts' HCAs |
 //!
-//! The code that owns [`Hosts`] advances the fabric's time and reports ports with received packets to
+//! The code that owns [`Hosts`] advances the virtual time and reports ports with received packets to
 //! [`Hosts::notify_received`]. It then calls [`Hosts::work`], and again at the time that [`Hosts::poll_timeout`]
 //! returns.
 
@@ -44,19 +44,19 @@ struct Host {
     /// GID of the HCA's port.
     gid: Gid,
     service: Service,
-    /// Change counter of the port when the service last handled changes of the port.
+    /// Change counter of the port at the last call of [`Service::drive`]; `None` before the first call.
     seen: Option<u64>,
     due: Option<Instant>,
 }
 
-/// The response of a host's ACM service to a resolve request. It is a message as on the service's socket.
+/// The response of a host's ACM service to a resolve request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The host's port.
     pub port: PortId,
     /// Number of the request to which this is the response.
     pub number: u64,
-    /// The response message.
+    /// The response, in the message format of the ACM socket.
     pub message: Vec<u8>,
 }
 
@@ -175,7 +175,8 @@ impl Hosts {
         let host = self.hosts.get_mut(&port)?;
         let mut request = Vec::new();
         Resolve::request(number.to_be_bytes(), entries).put(ByteOrder::NATIVE, &mut request);
-        let header = ClientHeader::parse(request.first_chunk().expect("a request has a header"));
+        let header =
+            ClientHeader::parse(request.first_chunk().expect("the request begins with a header"));
         let message = (&header, &request[HEADER_LENGTH..], ByteOrder::NATIVE);
         let mut reply = Vec::new();
         let has_reply = host.service.request(sim.now(), ClientId(number), message, &mut reply);
@@ -188,13 +189,13 @@ impl Hosts {
         self.replies.pop_front()
     }
 
-    /// Queues a response that [`Hosts::request`] has returned at once.
+    /// Queues a response that [`Hosts::request`] has returned, so that [`Hosts::poll_reply`] returns it.
     pub fn queue_reply(&mut self, reply: Reply) {
         self.replies.push_back(reply);
     }
 
-    /// Returns the next packet reader, and its port, of a queue pair that was selected for a trace, but that no capture
-    /// of [`Hosts::captures`] uses.
+    /// Returns the next packet reader that a trace selection (`Hca::select`) has created, and the port of its HCA. Does
+    /// not return the readers that captures of [`Hosts::captures`] use.
     pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
         self.hand_over();
         self.capturing.others.pop_front()

@@ -67,7 +67,9 @@ impl Lab {
 
     /// Runs a command of the simulator's console.
     pub(super) fn run(&mut self, command: &str) {
-        self.sim.run(&command.parse().expect("a command")).expect("the command succeeds");
+        self.sim
+            .run(&command.parse().expect("the command is valid"))
+            .expect("the command succeeds");
         self.sim.settle(self.sim.now());
     }
 }

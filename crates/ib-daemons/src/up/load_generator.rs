@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Progress {
     pub(super) running: bool,
-    /// Number of bytes that were written and read.
+    /// Total number of bytes that were written or read.
     pub(super) done: u64,
     /// Number of requests that failed or returned wrong data.
     pub(super) errors: u64,
@@ -38,23 +38,24 @@ pub(super) struct LoadGenerator {
 /// A run of the load generator.
 #[derive(Debug)]
 struct Run {
+    /// Byte range that the run uses, at the end of the device.
     part: Range<u64>,
     until: Instant,
     pass: Pass,
     stage: Stage,
-    /// Content that the used part of the device had before the run.
+    /// Content of `part` before the run.
     old: Content,
-    /// Content that the run writes to the used part of the device.
+    /// Content that the run writes to `part`.
     new: Content,
     round: u64,
     /// After a failed attempt to restore the content, the run pauses until this time.
     retry_at: Instant,
 }
 
-/// The stage of a run. Each stage is one pass over the used part of the device.
+/// The stage of a run. Each stage is one pass over [`Run::part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Saves the content of the used part of the device.
+    /// Reads the content into [`Run::old`].
     Saving,
     Writing,
     Comparing,

@@ -63,7 +63,7 @@ pub(super) struct Page {
     /// Outstanding resolve requests by number, each with the time at which it was sent.
     waiting: BTreeMap<u64, (Request, Instant)>,
     next_request: u64,
-    /// True if the last call of `show` has handled requests of clients. The event loop then calls it again at once.
+    /// True if the last call of `show` has handled requests of clients. The event loop then calls `show` again at once.
     has_changed: bool,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Scene<'a> {
     pub(super) device: &'static str,
     /// The client and the server of the block device.
     pub(super) pair: Option<&'a BlockPair>,
-    /// The hosts of the block device's client, and those of its server.
+    /// Ports of the block device's hosts: those of the client, then those of the server.
     pub(super) ends: &'a [Vec<PortId>; 2],
     /// Path of the block device's NBD socket.
     pub(super) nbd: &'a Path,
@@ -139,7 +139,7 @@ impl Page {
         self.has_changed.then_some(Instant::ZERO).or((listeners > 0).then(|| self.states.due()))
     }
 
-    /// Answers requests of the page, and publishes the state of the fabric to listeners.
+    /// Answers API requests, and publishes the state of the fabric to the clients that listen for it.
     pub(super) fn show(&mut self, view: &mut FabricView<'_>, mut scene: Scene<'_>) {
         self.take_lines(view);
         self.has_changed = false;

@@ -16,7 +16,7 @@ use ib_types::Instant;
 use crate::error::DaemonError;
 use crate::up::hosts::Hosts;
 
-/// Interval, in the fabric's time, at which captured packets are read from the ring buffers.
+/// Interval in simulated time at which captured packets are read from the ring buffers.
 const EVERY: Duration = Duration::from_millis(5);
 
 /// Size in bytes of the ring buffer of each QP.
@@ -134,7 +134,7 @@ impl Record {
         }
     }
 
-    /// Adds new QPs to the capture. Every [`EVERY`] it also writes the packets of all QPs.
+    /// Adds new QPs to the capture. At intervals of [`EVERY`], also writes the captured packets to the file.
     pub(super) fn work(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<(), DaemonError> {
         let now = sim.now();
         while let Some((port, reader)) = hosts.poll_selected() {

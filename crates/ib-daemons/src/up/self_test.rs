@@ -50,7 +50,7 @@ pub(super) struct SelfTestContext<'a> {
     pub(super) hosts: &'a mut Hosts,
     pub(super) pair: &'a mut Option<BlockPair>,
     pub(super) record: &'a mut Option<Record>,
-    /// The hosts of the block device's client, and those of its server.
+    /// Ports of the hosts that the block device's client uses, and ports of the hosts that its server uses.
     pub(super) ends: &'a [Vec<PortId>; 2],
 }
 
@@ -100,8 +100,9 @@ pub(super) struct SelfTest {
     /// The reason why there is no block device, although one was expected.
     no_device: Option<String>,
     ended: Option<Verdict>,
-    /// The progress text on the terminal, and the time of its last update. The text is erased before a line is printed.
+    /// The progress text on the terminal. It is erased before a line is printed.
     progress: Option<Progress>,
+    /// Time of the last update of the progress text.
     shown_at: WallClock,
 }
 
@@ -125,13 +126,13 @@ impl SelfTest {
         }
     }
 
-    /// Starts the checks. Hosts and block device are available now.
+    /// Starts the checks. The hosts must have been added, and the block device must be connected if there is one.
     pub(super) fn begin(&mut self, sim: &Sim) {
         self.has_begun = true;
         self.step = Step::Subnet(sim.now() + SETTLES);
     }
 
-    /// Must be called if the block device cannot be connected, although one was expected.
+    /// Records that the expected block device cannot be connected. The device check then fails with the reason `why`.
     pub(super) fn lack_device(&mut self, why: String) {
         self.no_device = Some(why);
     }
@@ -173,7 +174,7 @@ impl SelfTest {
         self.checks.push(Check { check, good, seconds, result });
     }
 
-    /// Handles the response to a request for a name.
+    /// Handles the response to a request of the name check.
     pub(super) fn take_reply(&mut self, number: u64, found: Result<PathRecord, ClientStatus>) {
         if let Step::Names(Some(names)) = &mut self.step {
             names.take_reply(number, found);
@@ -304,7 +305,8 @@ impl SelfTest {
     }
 }
 
-/// Returns the number of nodes with a link that are not up: they have no LID, or one of their links is not active.
+/// Returns the number of nodes that are not up: nodes without a LID, or with a link that is not active. Nodes without
+/// any link are not counted.
 fn missing(sim: &Sim, fabric: &Fabric) -> usize {
     let is_up = |&node: &NodeId| {
         let ports: Vec<PortId> = fabric.ports_of(node).map(|(port, _)| port).collect();
@@ -336,7 +338,8 @@ fn capture(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<CheckRes
     }))
 }
 
-/// Compares the LFTs of the switches with those that the routing engine computes, and checks them.
+/// Compares the LFTs of the switches with those that the routing engine computes. Also checks the LFTs of the switches
+/// for unreachable LIDs and credit loops.
 fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<CheckResult, DaemonError> {
     let tables = Tables::of(sim, fabric);
     let mut known = fabric.clone();
@@ -360,8 +363,8 @@ fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<CheckResul
     }))
 }
 
-/// Returns the routes that an SM programs at first. They are those of the first engine that reaches all LIDs without a
-/// credit loop, or else those of the first engine.
+/// Returns the routes that the SM programs when it starts: the routes of the first engine that reaches all LIDs without
+/// a credit loop. If there is no such engine, returns the routes of the first engine that supports the subnet.
 fn expected_routing(subnet: &Subnet<'_>, engines: &EngineList) -> Result<Routing, DaemonError> {
     for kind in engines.candidates() {
         let Ok(routing) = engine(kind).route(subnet, &RoutingOptions::default()) else { continue };

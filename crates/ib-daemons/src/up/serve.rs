@@ -9,7 +9,7 @@ use super::page::FabricView;
 use crate::error::{DaemonError, Verdict};
 use crate::sim::SimServer;
 
-/// How many times the hosts run before the simulator's clients are served again.
+/// Maximum number of times that the hosts run before the simulator's clients are served again.
 const TURNS: usize = 64;
 
 /// Runs the event loop until a signal stops the process or the self-test has finished.
@@ -59,8 +59,8 @@ fn wait(
     server.wait(due, &files, limit)
 }
 
-/// Passes ports of hosts to HCAs of other processes that request them. Passes the ports back to hosts when these HCAs
-/// have detached.
+/// Removes the host from a port if another process requests the port for its HCA. Allows the host to return when this
+/// HCA has detached.
 fn exchange_ports(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<(), DaemonError> {
     while let Some(claim) = server.poll_claim() {
         match hosts.yield_port(&mut server.sim, claim.port) {
@@ -104,8 +104,8 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Prints the lines of the hosts. If the reader has closed the pipe, a self-test continues, since its exit status
-    /// is still of use.
+    /// Prints the lines of the hosts. If standard output is a closed pipe, a self-test continues without output, since
+    /// its result is also the exit status.
     fn print(&mut self, hosts: &mut EmbeddedHosts) -> Result<(), DaemonError> {
         let lines: Vec<String> = std::iter::from_fn(|| hosts.poll_line()).collect();
         if lines.is_empty() || self.is_closed {

@@ -87,7 +87,7 @@ impl Web {
         let runtime = serve::runtime()?;
         let run = move || {
             runtime.block_on(serve::serve(listener, context, ended));
-            // Answers that are still being computed are not waited for: their clients are disconnected.
+            // Does not wait for answers that are still being computed. Clients that wait for them are disconnected.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("web".to_owned()).spawn(run)?;

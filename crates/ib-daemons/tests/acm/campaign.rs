@@ -51,7 +51,7 @@ struct Counters {
     requests: u64,
     failed: u64,
     reboots: u64,
-    /// LID reassignments.
+    /// Number of LID reassignments.
     reassignments: u64,
     failovers: u64,
     faults: u64,
@@ -70,7 +70,7 @@ fn run(seed: u64, counters: &mut Counters) {
         route_protocol,
         sa_depth: 4,
         address_timeout: Some(Duration::from_secs(600)),
-        // Limits the age of a cached SA route.
+        // Maximum age of a cached SA route.
         route_timeout: Some(Duration::from_secs(20)),
         check_interval: Some(Duration::from_secs(5)),
         check_routes: random.below(4) > 0,
@@ -170,7 +170,7 @@ fn run(seed: u64, counters: &mut Counters) {
     lab.run_for(REPLY_LIMIT);
     take_replies(&mut lab, &mut open, counters);
     assert!(open.is_empty(), "requests without a reply: {open:?}");
-    // Waits until the SMs have activated all links: no link may come up for the whole quiet time.
+    // Waits until no link has come up for `QUIET_TIME`, because the SMs have then activated all links.
     loop {
         let ups = lab.managed.ups;
         lab.run_for(QUIET_TIME);
@@ -228,7 +228,7 @@ fn not_active(lab: &Lab) -> Vec<(String, u8, PortState)> {
     states.filter(|&(.., state)| state != PortState::ACTIVE).collect()
 }
 
-/// Removes the requests that have got a reply, and checks that the others are not too old.
+/// Removes the requests that have a reply. Fails if a remaining request is older than [`REPLY_LIMIT`].
 fn take_replies(
     lab: &mut Lab,
     open: &mut BTreeMap<(usize, u64), (usize, Instant)>,

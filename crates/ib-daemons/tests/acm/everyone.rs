@@ -31,7 +31,7 @@ pub(crate) struct Figures {
     pub(crate) joins: u64,
     /// Number of packets that were sent over resolved paths.
     pub(crate) sent: u64,
-    /// Number of the packets in `sent` that arrived.
+    /// Number of packets that arrived, out of the `sent` packets.
     pub(crate) arrived: u64,
     /// Simulated time from the first request to the last reply.
     pub(crate) time: Duration,
@@ -40,14 +40,14 @@ pub(crate) struct Figures {
 /// Maximum number of outstanding requests of each host.
 const WINDOW: usize = 64;
 
-/// Number of resolved paths over which each host sends a packet.
+/// Maximum number of resolved paths over which each host sends a packet.
 const SENDS_PER_HOST: usize = 10;
 
 /// Resolves the name of every host at every other host, and then sends packets over some of the resolved paths.
 pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figures {
     let config = ServiceConfig { route_protocol: routes, sa_depth: 4, ..ServiceConfig::default() };
     let mut lab = Lab::new(kind, Options { seed: 1, ..Options::default() }, engine, config);
-    // Each service announces itself after a random delay of some seconds.
+    // Waits for the announcements, which each service sends after a random delay of some seconds.
     lab.run_for(Duration::from_secs(20));
     let start = lab.managed.sim.now();
     let count = lab.hosts.len();
@@ -144,11 +144,10 @@ fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures
         let region = hca
             .reg_mr(pd, (&memory, 0, 4096), 0, AccessFlags::ALL)
             .expect("the HCA has free resources");
-        let lkey = hca.key(region).expect("a key");
+        let lkey = hca.key(region).expect("the region has a key");
         for wr_id in 0..64 {
             let data = Data::One(Sge { addr: 0, length: 128, lkey });
-            hca.post_recv(now, qp, RecvWr { wr_id: 1000 + wr_id, data })
-                .expect("the peer accepts data");
+            hca.post_recv(now, qp, RecvWr { wr_id: 1000 + wr_id, data }).expect("the RQ has room");
         }
         let number: Qpn = hca.query_qp(qp).expect("the queue pair exists").0;
         qps.push((pd, cq, qp, number));
@@ -167,7 +166,7 @@ fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures
                 data: Data::Inline(Box::new([7; 32])),
                 flags: SendFlags::default(),
             };
-            hca.post_send(now, qp, wr).expect("the peer accepts data");
+            hca.post_send(now, qp, wr).expect("the SQ has room");
             figures.sent += 1;
         }
     }

@@ -21,7 +21,7 @@ pub(crate) mod managed;
 
 use managed::Managed;
 
-/// Number of a host's first port at its ACM service. The numbers of the other ports follow.
+/// Number that the ACM service of a host uses for the host's first port. Further ports have the next numbers.
 const FIRST_PORT: AcmPort = AcmPort(1);
 
 /// A host with an ACM service.
@@ -29,7 +29,8 @@ pub(crate) struct Host {
     /// The first port of the host.
     pub(crate) port: PortId,
     pub(crate) service: Service,
-    /// All ports of the host, each with the value of `Port::changes` when the service last handled changes of the port.
+    /// All ports of the host. For each port, the value of `Port::changes` at the last call of `Service::drive`; `None`
+    /// before the first call.
     ports: Vec<(PortId, Option<u64>)>,
     /// Replies that were not immediate, by the number of their request.
     pub(crate) replies: BTreeMap<u64, ReplyResult>,
@@ -49,7 +50,7 @@ pub(crate) struct Lab {
     timeouts: BTreeSet<(Instant, usize)>,
     /// The times in `timeouts`, indexed by host.
     timeout_of_host: Vec<Option<Instant>>,
-    /// Hosts whose services have run. The caller clears the list.
+    /// Indices of the hosts whose services have run since the test last cleared the list.
     pub(crate) driven: Vec<usize>,
     /// Number of client requests that were sent.
     requests: u64,
@@ -93,7 +94,7 @@ impl Lab {
         Self::with(managed, seed, config, hosts)
     }
 
-    /// Creates a fabric with one service for each host. `hosts` lists the ports of each service.
+    /// Creates an ACM service for each host of a fabric. `hosts` lists the ports of each host.
     pub(crate) fn with(
         managed: Managed,
         seed: u64,
@@ -136,7 +137,7 @@ impl Lab {
             options.seed[8..16].copy_from_slice(&self.seed.to_le_bytes());
             options.seed[16..24].copy_from_slice(&self.boots.to_le_bytes());
             let Managed { sim, devices, .. } = &mut self.managed;
-            devices.attach(sim, port, &options).expect("the HCA has free resources");
+            devices.attach(sim, port, &options).expect("the port has no HCA yet");
             let names = vec![name(host), ip(host), ip6(host)];
             let is_added = self.ports.add(sim, devices, port, names, 256);
             assert!(is_added, "the HCA has free resources");

@@ -50,7 +50,7 @@ fn all_to_all_resolution_needs_few_requests() {
         assert_eq!(figures.wrong, 0);
         assert_eq!(figures.arrived, figures.sent);
         assert!(figures.sent >= figures.hosts);
-        // Every service has cached the addresses that the other services have announced.
+        // Each service caches the announced addresses, so only the two announcements of each host are multicast.
         assert!(figures.multicasts <= 2 * figures.hosts, "{figures:?}");
         match routes {
             RouteProtocol::Acm => assert!(figures.sa_queries <= figures.hosts, "{figures:?}"),

@@ -24,7 +24,7 @@ fn options() -> Options {
     Options { seed: 5, ..Options::default() }
 }
 
-/// Returns the port with the given node name and number.
+/// Returns the port with the number `number` of the node with the name `node`.
 fn port(managed: &Managed, node: &str, number: u8) -> PortId {
     let node = managed.sim.find_node(node).expect("the node exists");
     managed.sim.find_port(node, number).expect("the port exists")
@@ -95,7 +95,7 @@ fn requests_leave_from_the_port_in_the_subnet_of_the_target() {
         }
         assert_eq!(lab.resolve(0, &name(7)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.hosts[0].service.pending(), 0);
-        // The hosts cannot reach each other, since no router connects the subnets.
+        // Hosts 1 (`west`) and 2 (`east`) cannot reach each other, because no router connects their subnets.
         assert_eq!(lab.resolve(1, &name(2)), Err(ClientStatus::ETIMEDOUT));
     }
 }
@@ -117,8 +117,8 @@ fn requests_use_the_other_port_while_one_is_down() {
     assert_eq!(path.sgid, lab.gid(gates[0]));
 }
 
-/// Returns the default partition, which all hosts are in, and partition 1, which only the ports with the GUIDs
-/// `members` are in.
+/// Returns two partitions: the default partition with all ports, and partition 1 with the ports whose GUIDs are
+/// `members`.
 fn partitions(members: &[u64]) -> Partitions {
     let members: Vec<String> = members.iter().map(|guid| format!("{guid:#x}=full")).collect();
     let blue = match &members[..] {
@@ -126,7 +126,7 @@ fn partitions(members: &[u64]) -> Partitions {
         members => format!("blue=0x1 : {};\n", members.join(", ")),
     };
     let text = format!("Default=0x7fff : ALL=full;\n{blue}");
-    Partitions::read("partitions.conf", text.as_bytes()).expect("partitions")
+    Partitions::read("partitions.conf", text.as_bytes()).expect("the partition file is valid")
 }
 
 fn blue(host: usize) -> Address {
@@ -168,8 +168,8 @@ fn address_resolves_only_inside_its_partition() {
             .resolve_from(0, &name(0), &name(1))
             .expect("both hosts are in the default partition");
         assert_eq!(path.p_key, PKey(0xffff));
-        // A name in partition 1 resolves neither from an address in the default partition nor at a host outside of
-        // partition 1. A name in partition 1 that is assigned to such a host does not resolve either.
+        // A name in partition 1 does not resolve from an address in the default partition. The third host is not in
+        // partition 1: it resolves no name of this partition, and its name `blue-2` is no valid destination or source.
         assert_eq!(lab.resolve_from(0, &name(0), &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve(2, &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve_from(0, &blue(0), &blue(2)), Err(ClientStatus::ETIMEDOUT));
@@ -199,8 +199,8 @@ fn address_resolves_only_inside_its_partition() {
 
 #[test]
 fn group_routes_are_not_used_if_lash_assigns_other_sls() {
-    // In the second run the services do not compare SLs (`check_routes`), and some paths have a wrong SL. This proves
-    // that the comparison is needed.
+    // If `check_routes` is false, the services do not compare SLs, and all paths with a nonzero SL get a wrong SL. So
+    // the comparison is needed.
     for check_routes in [true, false] {
         let config = ServiceConfig {
             route_protocol: RouteProtocol::Acm,
@@ -237,7 +237,7 @@ fn group_routes_are_not_used_if_lash_assigns_other_sls() {
         }
         assert!(nonzero_sls > 0, "lash uses only one SL: the fabric is too small");
         match check_routes {
-            true => assert_eq!(wrong, 0, "of {nonzero_sls} paths"),
+            true => assert_eq!(wrong, 0, "wrong SLs; {nonzero_sls} paths have a nonzero SL"),
             false => assert_eq!(wrong, nonzero_sls),
         }
         assert_eq!(reported > 0, check_routes);

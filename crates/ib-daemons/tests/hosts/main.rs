@@ -100,14 +100,14 @@ impl Lab {
             }
             answer.is_some()
         });
-        let bytes = answer.expect("the loop waits for the response");
+        let bytes = answer.expect("the response has arrived");
         let header = ClientHeader::parse(bytes.first_chunk().expect("the message has a header"));
         assert_eq!(header.status, ClientStatus::SUCCESS);
         let (_, order) = header.length().expect("the length is valid");
         Resolve::parse(header, &bytes[HEADER_LENGTH..], order).entries[0].path_record()
     }
 
-    /// Connects a block device with this number of paths. The first hosts are the client's, the last ones the server's.
+    /// Connects a block device over `paths` paths. The client uses the first hosts of the fabric, the server the last.
     fn connect(&mut self, paths: usize) {
         let ends: [Vec<usize>; 2] =
             [(0..paths).collect(), (self.ports.len() - paths..self.ports.len()).collect()];
@@ -148,7 +148,7 @@ impl Lab {
                 done = lab.pair().poll();
                 done.is_some()
             });
-            let (offset, errno) = done.expect("the loop waits for a completion");
+            let (offset, errno) = done.expect("a request has completed");
             assert_eq!(errno, Errno::OK);
             outstanding -= 1;
             let data = self.pair().take_data();

@@ -81,7 +81,7 @@ pub enum OtherData {
     /// Either the earlier or the present server is a Linux kernel, and the other is a server of ibfabric.
     #[error("another kind of server exports the device")]
     Server,
-    /// The server reports that the device has another medium.
+    /// The server reports another number for the data of the device ([`Origin::medium`](ib_block::Origin::medium)).
     #[error("the server reports another medium")]
     Medium,
     /// Another client has written to the device.

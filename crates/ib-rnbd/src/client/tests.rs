@@ -154,7 +154,7 @@ fn another_server_is_detected_by_its_number() {
     client.open("disk1", AccessMode::READ_WRITE).expect("the name is valid");
     assert_eq!(client.number(disk), Some(0));
     carry(&mut client, &mut after, 1);
-    assert_eq!(opened(&events(&mut client)), 2, "disk0 as well");
+    assert_eq!(opened(&events(&mut client)), 2, "disk0 and disk1");
     // The second server uses other device numbers than the first.
     assert_eq!(client.number(disk), Some(2));
 }
@@ -247,7 +247,7 @@ fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
     while let Some(out) = client.poll_transmit() {
         let answer = server.handle(session, (out.direction, out.data_length), out.header());
         let Response::Immediate(errno, mut bytes) = answer else {
-            panic!("the client sends no commands")
+            panic!("the client has sent a command")
         };
         match bytes.len() {
             36 => bytes[5..].fill(0xa5),
@@ -271,7 +271,7 @@ impl Linux {
         while let Some(out) = client.poll_transmit() {
             let open = self.sessions.entry(session).or_default();
             let mut errno = Errno::OK;
-            let answer = match Message::parse(out.header()).expect("a valid message") {
+            let answer = match Message::parse(out.header()).expect("the message is valid") {
                 Message::Session(_) => {
                     let message_type = MessageType::SESSION_RESPONSE;
                     SessionMessage { message_type, version: 2, extension: 0, number: 0 }

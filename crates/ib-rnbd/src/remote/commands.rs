@@ -21,7 +21,7 @@ struct PendingCommand {
     user: u64,
     command: Command,
     plan: Plan,
-    /// The next part to start.
+    /// The next part to start; `None` if all parts were started, or no further part is to be started.
     next: Option<Command>,
     /// Number of parts in flight.
     in_flight: usize,
@@ -147,9 +147,10 @@ impl Commands {
         self.unstarted.push_back(pending);
     }
 
-    /// Starts a part of a command, if a buffer is free for the part. Commands take turns. The limit of parts in flight
-    /// also applies to parts without data. `changes` returns the number of confirmed changes of a device, which a flush
-    /// of the device covers.
+    /// Starts a part of a command; returns `None` if no part can start, for example because no buffer is free.
+    ///
+    /// Commands take turns. A command has at most `depth` parts in flight, even if its parts have no data. `changes`
+    /// returns the number of confirmed changes of a device. A flush covers the changes confirmed before it starts.
     pub(super) fn start(
         &mut self,
         changes: impl Fn(DeviceId) -> u64,

@@ -23,7 +23,7 @@ impl Remote {
         self.recover(tag, Some(outcome), &data[..length]);
     }
 
-    /// Handles a message that was not sent.
+    /// Removes the message in [`Remote::held`], if any, and handles it as not sent.
     pub(super) fn forget_held(&mut self) {
         if let Some(held) = self.held.take() {
             self.recover(held.tag, None, &[]);

@@ -7,7 +7,7 @@ use ib_block::{Command, Errno, Geometry, Operation};
 use crate::DeviceId;
 use crate::recovery::{DeviceState, MAX_REOPENINGS, SessionLoss};
 
-/// An open device.
+/// A device that was open at least once, and that the user has not closed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Device {
     /// Number of confirmed changes that need a flush.
@@ -20,8 +20,8 @@ struct Device {
     paths: u64,
     /// Number of times that the device was opened.
     openings: u32,
-    /// Value of `openings` when other clients may last have written to the device. Commands that were sent while
-    /// `openings` had at most this value may be older than the data of the device.
+    /// The last opening, counted as in `openings`, after which other clients may have written to the device. Commands
+    /// that were sent during this opening or an earlier one may be older than the data of the device.
     overwritten_until: u32,
 }
 
@@ -68,7 +68,8 @@ impl Devices {
         }
     }
 
-    /// Records that other clients may have written to a device. The caller then records that the device is open again.
+    /// Records that other clients may have written to a device before it was reopened. Has to be called before
+    /// [`Devices::opened`] counts the reopening.
     pub(super) fn may_be_overwritten(&mut self, id: DeviceId) {
         let device = self.devices.entry(id).or_default();
         device.overwritten_until = device.openings;
@@ -117,9 +118,9 @@ impl Devices {
 
     /// Handles a part of a command that the server has executed successfully, and returns the status of the part.
     ///
-    /// If unflushed changes may have been lost, one flush fails although the server has executed it. `covers` is the
-    /// number of changes that a flush covers. `is_own` is false for the flush of a write with FUA. If such a flush
-    /// fails, the next flush of the user fails as well.
+    /// If unflushed changes may have been lost, the next flush that the user submits fails although the server has
+    /// executed it. Until then, the flushes of writes with FUA fail too; `is_own` is false for these. `covers` is the
+    /// number of changes that a flush covers.
     pub(super) fn succeeded(
         &mut self,
         id: DeviceId,

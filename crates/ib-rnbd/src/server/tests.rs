@@ -40,7 +40,7 @@ fn opened(
 ) -> Result<OpenResponse, Errno> {
     match server.handle(session, (Direction::Read, 56), &open(name, mode)) {
         Response::Immediate(Errno::OK, bytes) => {
-            Ok(OpenResponse::parse(bytes[..].try_into().expect("56 bytes")))
+            Ok(OpenResponse::parse(bytes[..].try_into().expect("the response has 56 bytes")))
         }
         Response::Immediate(errno, bytes) => {
             assert!(bytes.is_empty());
@@ -65,7 +65,7 @@ fn session_response_has_the_lower_version() {
         else {
             panic!("expected a session response");
         };
-        let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
+        let found = SessionMessage::parse(bytes[..].try_into().expect("the response has 36 bytes"));
         let message_type = MessageType::SESSION_RESPONSE;
         assert_eq!(
             found,
@@ -76,7 +76,7 @@ fn session_response_has_the_lower_version() {
             assert_eq!(server.handle(1, wrong, &hello), refused);
         }
     }
-    // A client that announces the extension receives the random number of the server.
+    // A client that announces the protocol extension of ibfabric receives the random number of the server.
     let message_type = MessageType::SESSION;
     let extension = SessionMessage::EXTENSION_REQUEST;
     let hello = SessionMessage { message_type, version: VERSION, extension, number: 9 }.to_bytes();
@@ -84,7 +84,7 @@ fn session_response_has_the_lower_version() {
     else {
         panic!("expected a session response");
     };
-    let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
+    let found = SessionMessage::parse(bytes[..].try_into().expect("the response has 36 bytes"));
     assert_eq!((found.extension, found.number), (SessionMessage::EXTENSION_RESPONSE, 1));
 }
 
@@ -112,8 +112,9 @@ fn open_response_describes_the_device() {
         cache: 8,
     };
     assert_eq!(found, expected);
-    assert_eq!(found.writers & OpenResponse::WRITERS_PERSISTENT, 0, "nothing is kept");
-    let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("a device");
+    assert_eq!(found.writers & OpenResponse::WRITERS_PERSISTENT, 0, "writers are not stored");
+    let found =
+        opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("disk1 is free");
     assert_eq!((found.device_id, found.logical_block_size, found.cache_policy.0), (1, 4096, 0));
     assert_eq!((found.max_discard_sectors, found.secure_discard), (0, 0));
 }
@@ -240,7 +241,7 @@ fn closed_device_refuses_commands() {
     // The next opening of a device gets a new device number.
     let found =
         opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("the device is free");
-    assert_eq!(found.device_id, 1, "no number is given twice");
+    assert_eq!(found.device_id, 1, "device numbers are not reused");
 }
 
 #[test]
@@ -260,7 +261,8 @@ fn other_messages_are_refused() {
 #[test]
 fn length_beyond_the_data_is_refused() {
     let mut server = server();
-    let device = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("the file exists");
+    let device =
+        opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("the device is free");
     for (code, direction) in [(Code::READ, Direction::Read), (Code::WRITE, Direction::Write)] {
         for (length, data) in [(1024, 512), (512, 0), (u32::MAX - 511, 512)] {
             let header = io(device.device_id, code, 0, length);

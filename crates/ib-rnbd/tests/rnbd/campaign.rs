@@ -1,6 +1,6 @@
 //! Runs with random faults. A read must return the last confirmed write or a newer one. Flushed data must be on the
 //! medium. Every command must complete once. If only one path fails at a time, and there are no other faults, commands
-//! stall no longer than RTRS requests.
+//! stall for at most `STALL`.
 //!
 //! `RNBD_RUNS` sets the number of runs, and `RNBD_SEED` the first seed. A run is determined by its seed.
 
@@ -17,13 +17,14 @@ use crate::lab::{Backend, Lab, NAMES};
 use crate::model::{BLOCK, BLOCKS, Model};
 use crate::wire::Rng;
 
-/// Number of commands that a run submits, and maximum number of commands in flight at the same time.
+/// Number of commands that a run submits.
 const COMMANDS: u64 = 250;
+/// Maximum number of commands in flight at the same time.
 const AT_ONCE: usize = 20;
 
-/// Maximum time for which commands stall after a path was cut, if client and server are of ibfabric. The time is
-/// shorter if the port reports that its link is down.
+/// Maximum time for which commands stall after a path was cut, if client and server are of ibfabric.
 const STALL: Duration = Duration::from_secs(5);
+/// Maximum time for which commands stall if the port reports that the link of the cut path is down.
 const LINK_DOWN: Duration = Duration::from_millis(50);
 
 /// The faults of a run.
@@ -266,7 +267,7 @@ impl Run {
         Ok(())
     }
 
-    /// Fails if a command took longer than commands may stall when a single path fails.
+    /// Fails if a command took longer than the failure of a single path allows.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);
@@ -317,7 +318,8 @@ impl Run {
         let is_whole = |guest: &crate::lab::Guest| (0..guest.links.len()).all(|it| guest.is_up(it));
         let now = self.lab.now;
         let oldest = self.model.under.values().map(|it| now.since(it.begun)).max();
-        // The next link is cut only after packets that were lost during the last cut have been retransmitted.
+        // A command that is older than this time may still wait for packets that the last cut has lost. No link is cut
+        // until such commands have completed.
         let is_quiet = oldest.is_none_or(|oldest| oldest <= self.takes * 8 + LINK_DOWN);
         if !self.repairs.is_empty() || !is_quiet || !self.lab.guests.iter().all(is_whole) {
             return;

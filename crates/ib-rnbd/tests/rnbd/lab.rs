@@ -26,10 +26,11 @@ pub(crate) const SIZE: usize = 64 << 10;
 /// The names of the devices.
 pub(crate) const NAMES: [&str; 3] = ["disk-a", "disk-b", "group/disk-c"];
 
-/// Values for the maximum number of requests in flight. Each client uses a random one.
+/// Values for the maximum number of requests in flight of a client. The seed of a lab selects one value for all of its
+/// clients. Without path fencing, the first value is used.
 const DEPTHS: [usize; 4] = [24, 1, 3, 8];
 
-/// Number of lent READ buffers that a client keeps, like a slow program.
+/// Number of completed commands whose data a client keeps, like a slow program.
 const KEPT: usize = 9;
 
 /// A device in memory: its contents including the write cache, and its contents on the medium.
@@ -49,7 +50,7 @@ pub(crate) struct Guest {
     pub(crate) events: Vec<(Instant, RemoteEvent)>,
     /// Completed commands: number, status, and the data if the command is a read.
     pub(crate) done: Vec<(u64, Errno, Vec<u8>)>,
-    /// Lent data of the last reads, and copies of this data.
+    /// Data of the last [`KEPT`] completed commands, which may be lent, and copies of this data.
     kept: VecDeque<(ReadData, Vec<u8>)>,
 }
 
@@ -114,7 +115,7 @@ pub(crate) fn geometry() -> Geometry {
 }
 
 impl Lab {
-    /// Creates a server, and connected clients with the given numbers of links.
+    /// Creates a server, and clients that connect to it over `links` links each.
     pub(crate) fn new(
         seed: u64,
         links: usize,
@@ -356,10 +357,10 @@ impl Lab {
         moved
     }
 
-    /// Handles a request in the same way as the RNBD server of a daemon.
+    /// Passes a request to the RNBD server. Then completes the request, or starts its command on the device.
     fn take(&mut self, request: &ServerRequest) {
         let memory =
-            self.server.memory(request.session).expect("sessions with requests have memory");
+            self.server.memory(request.session).expect("the session of a request has memory");
         let header = memory.to_vec(request.header_offset, request.header_length as usize);
         let header = header.expect("the range is within the memory");
         let data = (request.direction, request.data_length);
@@ -382,7 +383,7 @@ impl Lab {
         }
     }
 
-    /// Completes the commands of devices whose execution time has passed. Returns true if there were any.
+    /// Completes the commands whose execution time has passed. Returns true if there were any.
     fn work(&mut self) -> bool {
         let mut moved = false;
         let now = self.now;
@@ -405,7 +406,7 @@ impl Lab {
 
     fn execute(&mut self, request: &ServerRequest, command: &ServerCommand) -> u32 {
         let memory =
-            self.server.memory(request.session).expect("sessions with requests have memory");
+            self.server.memory(request.session).expect("the session of a request has memory");
         let Disk { cached, medium } = &mut self.disks[command.export.0 as usize];
         let it = command.command;
         let range = it.offset as usize..(it.offset + it.length) as usize;
@@ -466,7 +467,7 @@ impl Guest {
             // Lent data must not change while a client keeps it.
             self.kept.push_back((data, bytes));
             if self.kept.len() > KEPT {
-                let (data, bytes) = self.kept.pop_front().expect("the file exists");
+                let (data, bytes) = self.kept.pop_front().expect("`kept` is not empty");
                 assert!(data.copied() == bytes, "lent data has changed");
                 remote.give_back(data);
             }

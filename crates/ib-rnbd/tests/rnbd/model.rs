@@ -83,7 +83,8 @@ impl Model {
         Self { disks: vec![vec![block; BLOCKS]; disks], under: BTreeMap::new(), last: 0 }
     }
 
-    /// Returns true if the result of a command can be checked, because it does not conflict with a write in flight.
+    /// Returns true if the result of a command can be checked. The blocks of the command must have known contents. If
+    /// the command is a change, no other change of these blocks may be in flight.
     pub(crate) fn allows(&self, disk: usize, command: &Command) -> bool {
         if command.operation == Operation::Flush {
             return true;
@@ -193,18 +194,19 @@ impl Model {
 }
 
 impl Block {
-    /// Fails if the found bytes differ from all contents of the block with index `since` or higher.
+    /// Fails unless the found bytes equal one of the `contents` from index `since` on.
     fn expect(&self, since: usize, found: &[u8]) -> Result<(), Violation> {
         let mut allowed = self.contents[since..].iter();
         if allowed.any(|content| content.bytes() == found) {
             return Ok(());
         }
-        let number = u64::from_le_bytes(*found.first_chunk().expect("a block is longer"));
+        let number =
+            u64::from_le_bytes(*found.first_chunk().expect("a block has at least 8 bytes"));
         let is_torn = Content::Written(number).bytes() != found;
         // Each word of 8 bytes in a block is the number of a write, or zero.
         let words = found
             .chunks_exact(8)
-            .map(|word| u64::from_le_bytes(*word.first_chunk().expect("8 bytes")));
+            .map(|word| u64::from_le_bytes(*word.first_chunk().expect("a word has 8 bytes")));
         let is_own = |number| {
             self.contents.iter().any(|content| content.bytes()[..8] == u64::to_le_bytes(number))
         };

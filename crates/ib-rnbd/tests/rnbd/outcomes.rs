@@ -42,7 +42,7 @@ fn ask(lab: &mut Lab, device: DeviceId, number: u64, operation: Operation) {
     lab.run_for(Duration::from_millis(1));
 }
 
-/// Returns the status of commands in flight when the only path is lost.
+/// Loses the only path while four commands are in flight. Returns the number and the status of each command.
 fn after_a_loss(fence: bool) -> Vec<(u64, Errno)> {
     let server = ServerConfig { fence, ..server() };
     let (mut lab, device) = slow(1, ClientConfig::new("guest"), server);
@@ -123,8 +123,8 @@ fn late_write_does_not_reach_next_device_of_its_number() {
     lab.is_linux = true;
     let devices = NAMES.map(|name| lab.open(0, name, AccessMode::READ_WRITE));
     lab.run_until(SECOND, |lab| (0..3).all(|link| lab.guests[0].is_up(link)));
-    // The Linux server numbers devices in the order of opening. Without the closed device, the others get lower numbers
-    // in the next session.
+    // The Linux server numbers devices in the order of opening. Since the first device is closed here, the other
+    // devices get lower numbers in the next session.
     lab.guests[0].links[2].delay = Duration::from_millis(2);
     lab.guests[0].remote.close(devices[0]);
     lab.link_down(0, 1);
@@ -206,7 +206,7 @@ fn device_is_closed_after_its_commands_in_flight() {
     assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [Errno::OK]);
 }
 
-/// Open messages that wait for a buffer are sent, even if a path is connected while they wait.
+/// Open messages that wait for a buffer are sent, even if another path connects in the meantime.
 #[test]
 fn waiting_devices_are_opened_after_the_last_path_connects() {
     const MANY: usize = 400;
@@ -227,7 +227,7 @@ fn waiting_devices_are_opened_after_the_last_path_connects() {
     let devices: Vec<DeviceId> = (0..MANY).map(open).collect();
     lab.guests[0].links[1].is_cut = false;
     lab.run_until(60 * SECOND, |lab| lab.count(0, &ClientEvent::Up) == 1);
-    assert!(devices.iter().any(|&device| !lab.guests[0].is_open(device)), "some wait");
+    assert!(devices.iter().any(|&device| !lab.guests[0].is_open(device)), "not all are open");
     lab.run_until(60 * SECOND, |lab| devices.iter().all(|&it| lab.guests[0].is_open(it)));
 }
 
@@ -282,13 +282,14 @@ fn device_reopens_after_close_despite_slow_path() {
 /// The data that a server still has after the loss of a session, and what the server reports about this data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
-    /// The server has kept all data, and reports that it has.
+    /// The server has kept all data, and reports no restart.
     Same,
     /// The server's machine was restarted, and the server reports the restart.
     Restarted,
     /// The server's machine was restarted, and the device no longer has a write cache.
     WithoutCache,
-    /// A Linux server, which does not report restarts. The value is true if the client trusts it to keep data.
+    /// A Linux server, which does not report restarts. The value is true if the client trusts the server to
+    /// keep data.
     Linux(bool),
 }
 
@@ -340,8 +341,8 @@ fn flush_fails_once_if_cached_writes_may_be_lost() {
             lab.offer(if matches!(after, After::Restarted | After::WithoutCache) { 2 } else { 1 });
         });
         assert_eq!([(); 2].map(|()| ask(&mut lab, flush)), expected, "{after:?} {before:?}");
-        // Only unflushed changes can be lost. So a second loss of the session, without a write in between, has no
-        // effect.
+        // Only unflushed changes can be lost. No write has followed the flushes, so the second loss of the session has
+        // no effect.
         lose(&mut lab, |lab| lab.offer(3));
         assert_eq!(ask(&mut lab, flush), Errno::OK, "{after:?} {before:?}");
     }
@@ -379,8 +380,8 @@ fn reopening_waits_for_another_writer_for_limited_time() {
             lab.guests[1].remote.close(other.expect("the device was opened"));
         }
         lab.run_for(15 * SECOND);
-        // If the other client has closed the device, the first client detects that the device was written. If not, the
-        // server refuses the device.
+        // If the other client has closed the device, the first client detects the change by the other client. If not,
+        // the server refuses to open the device for the first client.
         let errno = if leaves { Errno::EIO } else { Errno::EPERM };
         assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [errno]);
         let is_told = |event: &RemoteEvent| match event {
@@ -430,7 +431,8 @@ fn device_errors_are_not_path_failures() {
 
 #[test]
 fn devices_are_reopened_a_limited_number_of_times() {
-    // If no path has reconnected, the server has not lost the session: its administrator has closed the device.
+    // If no path has reconnected, the server still has the session. ENOTCONN then means that the administrator of the
+    // server has closed the device, so the client does not reopen it.
     for (forgets, connects) in [(false, true), (true, true), (false, false)] {
         let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
         lab.backend = Box::new(|_, _| Duration::ZERO);

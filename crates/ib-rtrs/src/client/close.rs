@@ -36,8 +36,9 @@ pub enum AddError {
 impl Client {
     /// Adds a path and starts to connect it.
     ///
-    /// The first path creates the session at the server. Paths added before the first path is connected are connected
-    /// after it. The session is up once each of these paths has been connected or has failed once.
+    /// The first path creates the session at the server. Until this path is connected, the client only records further
+    /// paths, and connects them afterwards. If the first path fails, the next path creates the session. The session is
+    /// up once a path is connected and each other path has been connected or has failed once.
     ///
     /// # Errors
     /// Fails if the session has too many paths or is closed, or if the HCA cannot create the objects of the path.
@@ -69,14 +70,14 @@ impl Client {
         Ok(id)
     }
 
-    /// Disconnects a path. [`ClientEvent::PathDisconnected`] reports that the server has confirmed the disconnect.
-    /// Returns false if there is no such path.
+    /// Disconnects a path. [`ClientEvent::PathDisconnected`] reports that the server has confirmed the disconnect,
+    /// or has not responded in time. Returns false if there is no such path.
     pub fn disconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
         self.end_path(now, cx, id, ClosedState::Disconnected)
     }
 
     /// Disconnects and removes a path. [`ClientEvent::PathRemoved`] reports that the server has confirmed the
-    /// disconnect. Returns false if there is no such path.
+    /// disconnect, or has not responded in time. Returns false if there is no such path.
     pub fn remove_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
         self.end_path(now, cx, id, ClosedState::Removed)
     }
@@ -222,7 +223,7 @@ impl Client {
         }
         if let Some(cq) = cq {
             paths.remove_cq(adapter, cq);
-            // The queue pairs of the CQ have been destroyed.
+            // The CQ is not in use, because its queue pairs have been destroyed.
             hca.destroy_cq(cq).ok();
         }
         if let Some(inbox) = inbox {

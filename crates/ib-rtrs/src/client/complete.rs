@@ -75,10 +75,10 @@ impl Client {
         let length =
             if wc.opcode == WcOpcode::Recv { wc.byte_len.min(sge.length) as usize } else { 0 };
         if length > 0 {
-            let inbox = path.inbox.as_ref().expect("receives with a buffer are in the inbox");
+            let inbox = path.inbox.as_ref().expect("a receive with a buffer has an inbox");
             let offset = (sge.addr - inbox.memory.address()) as usize;
             let message = &mut message[..length.min(RkeyResponse::LENGTH)];
-            inbox.memory.read(offset, message).expect("receives are within the inbox");
+            inbox.memory.read(offset, message).expect("receive buffers are within the inbox");
         }
         connection::receive(hca, now, qp, work, sge).map_err(SetupError::from)?;
         let Some(imm) = wc.imm_data else {
@@ -198,9 +198,10 @@ impl Client {
         self.timers.set((id, Timer::Probe), (), now + PROBE_AFTER);
     }
 
-    /// Fails the path of a request that has timed out, if the server fences paths. If the server does not fence paths,
-    /// only the transport and heartbeats fail a path: the server could still execute the late request after its
-    /// retransmission, and overwrite later writes.
+    /// Fails a path if one of its requests has timed out and the server fences paths.
+    ///
+    /// If the server does not fence paths, a timeout does not fail the path: the client would retransmit a request that
+    /// the server may still execute. A late execution of the first copy could overwrite later writes.
     pub(super) fn check_io_timeout(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Some(most) = self.config.io_timeout else { return };
         if self.paths.get(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {

@@ -18,7 +18,8 @@ pub enum Policy {
     /// The path with the fewest requests in flight.
     #[default]
     MinInflight,
-    /// The path whose last heartbeat had the shortest round-trip time. A path without a heartbeat counts as 0.
+    /// The path whose last heartbeat had the shortest round-trip time. If no heartbeat was acknowledged yet, the time
+    /// is taken as 0.
     MinLatency,
 }
 
@@ -27,7 +28,7 @@ pub enum Policy {
 pub struct ClientConfig {
     /// The name of the session: 1 to 254 bytes without `/` and `.`, unique at the server.
     pub name: String,
-    /// Number of processors. The statistics have a row for each of them.
+    /// Number of processors that submit requests. The statistics have a row for each processor.
     pub processors: u32,
     /// Number of connections of each path, 1 to 4096. If there are several, the first one carries no block requests.
     /// Linux uses one connection more than the number of processors.
@@ -35,16 +36,15 @@ pub struct ClientConfig {
     /// The policy that selects a path for each request.
     pub policy: Policy,
     /// True if the server has to invalidate the key through which it has written READ data. If false, the client itself
-    /// closes the key after the response, which saves a packet.
+    /// invalidates the key after the response. This saves a packet.
     pub need_invalidation: bool,
-    /// True if the client asks a server of this project to fence a failed path before it retransmits the requests of
-    /// this path.
+    /// True if the client asks a server of this project to fence a failed path: to execute no further request of this
+    /// path. The client retransmits the requests only after the server has confirmed the fence.
     pub fence: bool,
-    /// What happens to requests after the last connected path has failed and the server has fenced it. True if they
-    /// fail; false if they are retransmitted.
+    /// True if the requests of fenced paths fail after the loss of all paths; false if the client retransmits them.
     ///
-    /// The failed requests complete with [`Outcome::Fenced`](super::Outcome::Fenced). This is for users that must
-    /// reopen objects, because the server has closed them.
+    /// The requests fail with [`Outcome::Fenced`](super::Outcome::Fenced) once the server has confirmed the fence. True
+    /// is for users that must reopen objects at the server: after the loss of all paths, the server closes the objects.
     pub returns_lost: bool,
     /// The shared key of client and server. If `None`, the client connects without proof of a key, as Linux does.
     pub key: Option<SharedKey>,
@@ -75,7 +75,7 @@ impl ClientConfig {
     /// Returns the default configuration of a session.
     ///
     /// The default is one processor and two connections per path. Failed paths are reconnected indefinitely, every 30 s
-    /// as in Linux. If paths are fenced, requests time out after 30 s, and fences after another 30 s.
+    /// as in Linux. If the server fences paths, a request times out after 30 s, and a fence after another 30 s.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -160,8 +160,8 @@ impl PathSpec {
         }
     }
 
-    /// Creates the specification of a path between the two GIDs of a route, to a port of the server. It corresponds to
-    /// `AF_IB` of `rdma_cm`.
+    /// Creates the specification of a path between the two GIDs of a route, in the default partition. The server
+    /// listens at `port`. A program that uses `rdma_cm` creates such a path with addresses of the family `AF_IB`.
     #[must_use]
     pub fn between_gids(adapter: AdapterId, port: u16, route: Route, mtu: Mtu) -> Self {
         Self {

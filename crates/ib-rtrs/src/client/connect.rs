@@ -16,7 +16,7 @@ use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::connection::{self, Connection, Peer, SetupError};
 
-/// Capacity of the CQ of each path. All work requests of the path fit into it.
+/// Capacity of the CQ of each path, in completions. It suffices for all work requests of the path.
 const COMPLETIONS: u32 = 1 << 22;
 
 impl Client {

@@ -53,8 +53,9 @@ pub struct Completion {
 pub enum Outcome {
     /// The server has responded with this status code.
     Answered(Errno),
-    /// All paths, or the objects that the session had opened at the server, were lost. The server has confirmed that it
-    /// no longer executes the request. So a repetition of the request cannot overwrite later writes.
+    /// The path has failed, and the client has not retransmitted the request: all paths were lost, or the user has
+    /// recalled the request ([`Client::recall`](super::Client::recall)). The server has confirmed that it no longer
+    /// executes the request, so the user can safely repeat the request.
     Fenced,
     /// The path has failed. The server may have executed the request, or may still execute it later.
     Unknown,
@@ -107,7 +108,7 @@ pub enum Failure {
     /// The server has lost its state of the session, and has created the session again on another path.
     #[error("the server has restarted the session")]
     SessionRestarted,
-    /// The port has no link.
+    /// The port of the path's HCA has no link.
     #[error("the port has no link")]
     LinkDown,
     /// The user has disconnected, removed or reconnected the path.
@@ -126,9 +127,9 @@ pub enum Failure {
         "the server accepts requests of up to {found} bytes: expected {expected}, as on earlier paths"
     )]
     MaxIoSize {
-        /// Maximum length of a request's data that the server offers, in bytes.
+        /// Maximum data length of a request that the server accepts on this path, in bytes.
         found: u32,
-        /// Maximum length of a request's data in this session, in bytes.
+        /// Maximum data length of a request in this session, in bytes.
         expected: u32,
     },
     /// The server has not proven that it has the shared key.
@@ -168,7 +169,7 @@ pub enum RequestError {
         /// Maximum length in bytes.
         most: u32,
     },
-    /// A data segment is not within a registered buffer. The value is its index.
+    /// A data segment is not within a registered buffer. The value is the index of the segment.
     #[error("data segment {0} is not within a registered buffer")]
     Segment(usize),
 }

@@ -17,8 +17,8 @@ use super::{Client, ClientEvent, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError};
 
-/// Key of the timer that expires at the earliest deadline of all fences. It belongs to no path, so its path number is
-/// unused.
+/// Key of the timer that expires at the earliest deadline of all fences. This timer belongs to no path, so the key has
+/// a path number that no path has.
 const FENCE_TIMER: (PathId, Timer) = (PathId(u32::MAX), Timer::Fence);
 
 /// An event after which the requests of a failed path are handled.
@@ -167,7 +167,7 @@ impl Client {
         self.send_fences(now, cx);
     }
 
-    /// Closes the memory region of a READ, so that the server can no longer write to the region.
+    /// Invalidates the key of a READ, so that the server can no longer write to the memory region of the READ.
     pub(super) fn close_read_region(&mut self, cx: &mut impl Adapters, index: u16) {
         let Some(slot) = self.slots.get(index) else { return };
         let Some(local) = slot.opened else { return };
@@ -181,7 +181,7 @@ impl Client {
         let up = self.paths.iter().find(|it| it.state == PathState::Connected && it.fences());
         let timeout = self.config.fence_timeout;
         let Some(path) = up else {
-            // Paths are connected, but to a server that does not fence paths. No confirmation will arrive.
+            // The connected paths do not support fences. The requests wait for another path, but not indefinitely.
             if !self.paths.connected().is_empty() {
                 self.fencing.await_path(now, timeout);
                 self.await_fences();
@@ -226,8 +226,8 @@ impl Client {
         }
     }
 
-    /// When a path is connected, frees the chunks of requests that were sent over earlier paths between the same ends.
-    /// The server has finished with these requests.
+    /// Frees the chunks of completed requests that the server has finished with, because a path was connected. These
+    /// requests were sent earlier over this path, or over a removed path between the same endpoints.
     pub(super) fn end_unfenced(&mut self, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let ends = (path.spec.adapter, path.spec.address);

@@ -10,7 +10,7 @@ use super::path::PathId;
 use crate::adapters::AdapterId;
 use crate::address::PathAddress;
 
-/// The ends of a path: the local HCA and the addresses of both ends.
+/// The endpoints of a path: the local HCA, and the addresses of client and server.
 pub(super) type PathEnds = (AdapterId, PathAddress);
 
 /// A failed path that the server has to fence.
@@ -22,14 +22,14 @@ struct FailedPath {
     reconnects: u16,
     /// The requests that wait for the fence.
     slots: Vec<u16>,
-    /// True if all paths were lost after this path had failed.
+    /// True if all paths of the session were lost when this path failed, or later.
     is_lost: bool,
     /// The connected path over which the fence was requested.
     via: Option<PathId>,
     /// Deadline of the confirmation. It is set when the fence is first requested.
     until: Option<Instant>,
-    /// If only paths of servers that do not fence are connected: deadline for connecting a path over which the fence
-    /// can be requested.
+    /// Deadline for connecting a path over which the fence can be requested. It is set when paths are connected, but
+    /// none of them supports fences.
     path_deadline: Option<Instant>,
 }
 
@@ -38,23 +38,25 @@ struct FailedPath {
 pub(super) struct Fenced {
     /// The requests that have waited for the fence.
     pub(super) slots: Vec<u16>,
-    /// True if all paths were lost after the fenced path had failed.
+    /// True if all paths of the session were lost when the fenced path failed, or later.
     pub(super) is_lost: bool,
 }
 
-/// The failed paths of a session. Each request of a failed path is either in an entry of `failed` or in `unfenced`: in
-/// `failed` until the path is fenced, in `unfenced` until a path with the same ends is connected.
+/// The failed paths of a session, and their requests.
+///
+/// If the server fences a failed path, the requests of this path are in `failed` until the server has confirmed the
+/// fence. Otherwise they are in `unfenced` until a path between the same endpoints is connected.
 #[derive(Debug, Default)]
 pub(super) struct Fencing {
     failed: Vec<FailedPath>,
     last: u32,
-    /// The fences that the server has confirmed, each given by its number, in the order of the confirmations.
+    /// Numbers of the fences whose confirmation has arrived, but is not handled yet, in the order of arrival.
     pub(super) confirmed: VecDeque<u32>,
     /// Requests on failed paths of a server that does not support fencing. The server may still execute these
     /// requests.
     unfenced: Vec<(PathId, u16)>,
-    /// Removed paths whose requests are in `unfenced`. Only a new path with the same ends proves that the server has
-    /// finished with these requests.
+    /// Removed paths whose requests are in `unfenced`. Only a new path between the same endpoints proves that the
+    /// server has finished with these requests.
     removed: Vec<(PathId, PathEnds)>,
 }
 
@@ -162,21 +164,23 @@ impl Fencing {
         Some(Fenced { slots, is_lost })
     }
 
-    /// Returns true if the server may still execute a request that was sent in this chunk over a failed path without
-    /// fences.
+    /// Returns true if a request in the chunk `index` was sent over a failed path that the server does not fence. The
+    /// server may still execute this request.
     pub(super) fn is_unfenced(&self, index: u16) -> bool {
         self.unfenced.iter().any(|&(_, it)| it == index)
     }
 
-    /// Keeps the ends of a removed path if some of its requests are in `unfenced`.
+    /// Records the endpoints of a removed path if some of its requests are in `unfenced`.
     pub(super) fn path_removed(&mut self, id: PathId, ends: PathEnds) {
         if self.unfenced.iter().any(|entry| entry.0 == id) {
             self.removed.push((id, ends));
         }
     }
 
-    /// Handles a connected path. The server accepts a path only after it has finished with earlier paths between the
-    /// same ends. Therefore the requests of these paths are returned.
+    /// Handles a connected path. Returns the requests in `unfenced` that were sent earlier over this path, or over a
+    /// removed path between the same endpoints.
+    ///
+    /// The server has finished with these requests: otherwise it would not have accepted the path.
     pub(super) fn path_connected(&mut self, id: PathId, ends: PathEnds) -> Vec<u16> {
         let again = self.removed.extract_if(.., |it| it.1 == ends).map(|(id, _)| id);
         let mut ended = Vec::new();

@@ -1,5 +1,5 @@
-//! Info request and response. The response has the addresses of the server's chunks. Before it, both sides prove that
-//! they have the shared key.
+//! Info request and response. The response has the addresses of the server's chunks. If a shared key is configured,
+//! both sides prove before the info request that they have the key.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ const EXTENSION_LENGTH: u32 = 80;
 const EXTRA_RECEIVES: u32 = 64;
 
 impl Client {
-    /// Posts the receives of a path whose connections are established. Then sends the info request, or first the nonce
-    /// of the proof.
+    /// Posts the receives of a path whose connections are established. Then sends the info request. If a key is
+    /// configured, sends the client's nonce instead; the info request then follows the server's proof.
     pub(super) fn request_info(
         &mut self,
         now: Instant,
@@ -63,7 +63,7 @@ impl Client {
         let counts: Vec<u32> = receives.iter().map(|it| it.count).collect();
         path.inbox = Some(Inbox { memory, mr, key, receives });
         let qp = path.connections[0].qp;
-        // If there is a key, the server's proof arrives before the info response.
+        // If there is a key, a second receive is needed: the server's proof arrives before the info response.
         for _ in 0..1 + u32::from(needs_proof) {
             connection::receive(hca, now, qp, WorkId { connection: 0, index: INFO_RECEIVE }, info)?;
         }

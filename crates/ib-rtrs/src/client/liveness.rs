@@ -6,8 +6,9 @@ use ib_types::Instant;
 
 use crate::heartbeat::{Heartbeat, HeartbeatAction};
 
-/// If a path with requests in flight is silent for this time, it is probed. With this time and the timeouts of the
-/// transport, all requests continue on another path within 5 s after a cable is cut.
+/// After this time without a message from the server, the client probes a path that has requests in flight. A probe
+/// over a cut cable is not acknowledged, so the path fails. With the default timeouts of the transport, all requests
+/// continue on another path within 5 s after the cut.
 pub(super) const PROBE_AFTER: Duration = Duration::from_millis(500);
 
 /// The action to take when the probe timer expires.
@@ -64,8 +65,8 @@ impl Liveness {
         starts
     }
 
-    /// Handles the expired probe timer. During silence it is unknown whether the server still executes acknowledged
-    /// requests, or whether the path is cut. A probe shows this sooner than the next heartbeat.
+    /// Handles the expired probe timer. While no message arrives, the client does not know whether the server still
+    /// executes the requests, or whether the path is cut. A probe detects a cut path before the next heartbeat does.
     pub(super) fn probe(&mut self, now: Instant, has_requests: bool) -> Probe {
         self.is_watched = has_requests;
         if !has_requests {

@@ -15,7 +15,7 @@ use crate::adapters::AdapterId;
 pub(super) struct Paths {
     all: Vec<Option<Box<Path>>>,
     connected: Vec<PathId>,
-    /// For each processor, the index of the connected path that the processor has used last.
+    /// For each processor, the index in `connected` of the path that [`Policy::RoundRobin`] has selected last.
     last_used: Vec<usize>,
     by_connection: BTreeMap<(AdapterId, ConnectionId), PathId>,
     by_cq: BTreeMap<(AdapterId, CqId), PathId>,
@@ -78,7 +78,7 @@ impl Paths {
         self.connected.retain(|&it| it != id);
     }
 
-    /// Selects a path for a request of the processor; `None` if no path is connected.
+    /// Selects a path for a request that the processor `cpu` submits; `None` if no path is connected.
     pub(super) fn choose(&mut self, policy: Policy, cpu: u32) -> Option<PathId> {
         let path = |id: PathId| self.get(id).expect("connected paths exist");
         match (&self.connected[..], policy) {

@@ -53,7 +53,7 @@ impl Client {
     }
 
     /// Recalls the requests in flight: if their path fails, they complete instead of being retransmitted. Call this
-    /// function if the server would misinterpret these requests, for example after a device was reopened.
+    /// function if the server would misinterpret a retransmission, for example after a device was reopened.
     pub fn recall(&mut self) {
         self.slots.recall();
     }
@@ -120,7 +120,8 @@ impl Client {
         }
     }
 
-    /// Posts one work request that writes the data of a write, the user's header and the message.
+    /// Posts the work request that writes the user's header and the RTRS message into the chunk. For a write, it also
+    /// writes the data.
     fn post(
         &mut self,
         now: Instant,
@@ -141,7 +142,7 @@ impl Client {
         let user_length = header as u16;
         let message_at = header_at + header as usize;
         let memory_of = |segment: &Segment| {
-            registrations.buffer(segment.buffer).expect("`check` knows the buffer")
+            registrations.buffer(segment.buffer).expect("`check` has found the buffer")
         };
         path.stats.count_sg_entries(slot.cpu, slot.segments.len());
         path.stats.traffic.count(slot.direction, u64::from(length) + u64::from(header));
@@ -170,7 +171,7 @@ impl Client {
                         for segment in many {
                             let bytes = memory_of(segment)
                                 .to_vec(segment.offset, segment.length as usize)
-                                .expect("`check` has compared segments with their buffers");
+                                .expect("`check` has found the segments within their buffers");
                             bounce
                                 .write(at, &bytes)
                                 .expect("`check` has limited the length of the data");
@@ -219,7 +220,8 @@ impl Client {
         connection::send(hca, now, qp, SendOp::Write { to, imm: Some(imm.0) }, data)
     }
 
-    /// Closes the memory region of a READ. If its data was received in the bounce buffer, copies it to the segments.
+    /// Invalidates the key of a READ. If the READ has succeeded (`is_good`) and its data is in the bounce buffer,
+    /// copies the data to the segments.
     pub(super) fn take_data(&mut self, hca: &mut Hca, index: u16, is_good: bool) {
         let Self { slots, registrations, .. } = self;
         let Some((slot, buffers)) = slots.parts(index) else { return };
@@ -237,7 +239,7 @@ impl Client {
             if let Some(memory) = registrations.buffer(buffer) {
                 memory
                     .write(offset, &bytes)
-                    .expect("`check` has compared segments with their buffers");
+                    .expect("`check` has found the segments within their buffers");
             }
             at += length as usize;
         }

@@ -9,21 +9,21 @@ use super::slots::Slots;
 use crate::adapters::{AdapterId, Adapters};
 use crate::connection::SetupError;
 
-/// Registration of a memory at one HCA.
+/// A memory region at one HCA.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Region {
     mr: MrId,
     key: u32,
 }
 
-/// The objects that all paths of one HCA share.
+/// The protection domain and the memory regions at one HCA. All paths of the HCA share them.
 #[derive(Debug)]
 pub(super) struct Registration {
     pub(super) adapter: AdapterId,
     pub(super) pd: PdId,
     headers: Option<Region>,
     bounce: Option<Region>,
-    /// By buffer.
+    /// For each buffer, its memory region; `None` if the buffer is not registered at this HCA.
     buffers: Vec<Option<Region>>,
     /// For each chunk, the region through which the server writes the data of a READ.
     pub(super) reads: Vec<MrId>,
@@ -91,8 +91,8 @@ impl Registrations {
         self.buffers.get(id.0 as usize)?.as_ref()
     }
 
-    /// Completes the registration at an HCA: registers the memory of requests and all buffers, and creates a region for
-    /// each chunk.
+    /// Completes the registration at an HCA: registers the headers, the bounce buffers and the user's buffers, and
+    /// creates a region for the READs of each chunk.
     pub(super) fn provide(
         &mut self,
         hca: &mut Hca,

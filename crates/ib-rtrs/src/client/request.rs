@@ -40,7 +40,7 @@ pub struct Request<'a> {
     pub cpu: u32,
     /// The direction of the data.
     pub direction: Direction,
-    /// The user's header.
+    /// The user's header. The server passes it to its own user.
     pub header: &'a [u8],
     /// The data to write, or the buffers to read into. The user must not change them until the request has completed.
     pub data: &'a [Segment],

@@ -18,11 +18,12 @@ pub struct Limits {
 impl Limits {
     pub(super) const NONE: Self = Self { queue_depth: 0, max_io_size: 0, max_header_size: 0 };
 
-    /// Returns the limits in a connect response. Fails if the chunks exceed the address space, or their numbers exceed
-    /// the range of immediate data.
+    /// Returns the limits in a connect response. Fails if a limit is out of range, or if the chunks together have 4 GiB
+    /// or more. Also fails if immediate data cannot hold each chunk number with each offset in the chunk.
     pub(super) fn of(response: &ConnectResponse) -> Result<Self, Failure> {
-        /// Maximum and minimum of the header size that a server may offer, in bytes.
+        /// Maximum header size that a server may offer, in bytes.
         const MAX_HEADER: u32 = 1 << 20;
+        /// Minimum header size that a server may offer, in bytes.
         const MIN_HEADER: u32 = 64;
         let &ConnectResponse { queue_depth, max_io_size, max_header_size, .. } = response;
         let limits = Self { queue_depth, max_io_size, max_header_size };
@@ -65,7 +66,8 @@ pub(super) enum Stage {
 pub(super) struct Session {
     pub(super) uuid: [u8; 16],
     pub(super) stage: Stage,
-    /// True if the last connected path was lost, or if the server has lost its state of the session.
+    /// True if the last connected path was lost, or if the server has lost its state of the session. Reset when a path
+    /// is connected.
     pub(super) is_lost: bool,
     /// The epoch: a random number that the server has drawn for this session; 0 if the server reports none.
     epoch: u32,

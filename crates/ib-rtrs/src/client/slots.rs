@@ -39,15 +39,16 @@ pub(super) struct Slot {
     pub(super) is_admin: bool,
     pub(super) user: u64,
     pub(super) segments: Vec<Segment>,
-    /// Lengths of the data and of the user's header, in bytes.
+    /// Length of the data in bytes.
     pub(super) length: u32,
+    /// Length of the user's header in bytes.
     pub(super) header: u32,
     pub(super) cpu: u32,
     /// Time when the user submitted the request.
     pub(super) submitted: Instant,
     /// Time when the request was last transmitted.
     pub(super) sent: Instant,
-    /// Index of the HCA at which the memory region of a READ is open.
+    /// Index of the HCA at which the key of a READ is valid; `None` if no key is valid.
     pub(super) opened: Option<usize>,
     /// True if the data of a READ is received in the bounce buffer.
     pub(super) is_bounced: bool,
@@ -79,7 +80,7 @@ impl Slot {
 
 /// The memory that a request uses.
 pub(super) struct RequestMemory<'a> {
-    /// The memory of headers.
+    /// The memory for the headers and RTRS messages of all requests.
     pub(super) headers: &'a Memory,
     /// The offset of the user's header in `headers`. The RTRS message follows the header.
     pub(super) header_at: usize,
@@ -94,8 +95,9 @@ pub(super) struct RequestMemory<'a> {
 pub(super) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u16>,
-    /// Memory of headers with messages, and memory of bounce buffers; `None` before the first connection.
+    /// Memory for the headers and RTRS messages of all requests; `None` before the first connection.
     pub(super) headers: Option<Arc<Memory>>,
+    /// Memory for the bounce buffers of all requests; `None` before the first connection.
     pub(super) bounce: Option<Arc<Memory>>,
     stride: usize,
     max_io_size: usize,

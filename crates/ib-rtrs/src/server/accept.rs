@@ -27,13 +27,14 @@ const MAX_PATHS: usize = 128;
 /// Maximum number of connections of a path, as in Linux.
 const MAX_CONNECTIONS: u16 = 4096;
 
-/// Maximum number of half-open paths whose clients have not yet proven that they have the shared key.
+/// Maximum number of half-open paths whose clients have not yet proven that they have the shared key. A half-open path
+/// is in [`State::Connecting`].
 const MAX_UNPROVEN: usize = 64;
 
 /// Maximum number of half-open paths from one client address.
 const MAX_HALF_OPEN: usize = 64;
 
-/// Capacity of the CQ of each path. All work requests of the path fit into it.
+/// Capacity of the CQ of each path, in completions. It suffices for all work requests of the path.
 const COMPLETIONS: u32 = 1 << 22;
 
 /// The receive index that marks the receive for the info request.
@@ -66,8 +67,8 @@ impl Server {
         }
     }
 
-    /// Refuses a connection request with an error number. The user calls this function instead of
-    /// [`Server::handle_cm`].
+    /// Refuses a connection request with an error number. The owner calls this function for a request that it does not
+    /// pass to [`Server::handle_cm`].
     pub fn refuse(
         &mut self,
         now: Instant,
@@ -127,7 +128,7 @@ impl Server {
         }
         let id = match self.path_of(&request) {
             Some(id) if request.connection == 0 => {
-                // The client may have detected a failure of the path before the server has.
+                // The client may have detected a failure of the path before the server: the new path replaces the old.
                 let before = self.path(id).expect("`path_of` returns existing paths").reconnects;
                 if !is_later(request.reconnects, before) {
                     return Err(Errno::ECONNRESET.into());
@@ -182,7 +183,7 @@ impl Server {
                 self.begin_session(request.session_uuid)?
             }
         };
-        // `limit_half_open` may have closed the last path of the session.
+        // `limit_half_open` may have removed the session, because it has closed the session's last path.
         let session = self.sessions.get(&key).ok_or(Errno::ENXIO)?;
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
         let alive: Vec<&Path> = paths.filter(|path| path.state != State::Closed).collect();
@@ -269,9 +270,9 @@ impl Server {
     /// Makes room for another half-open path, so that a client address cannot keep out other addresses with its
     /// half-open paths.
     ///
-    /// If the address has reached its limit, closes its oldest half-open path. If the server has reached its limit of
-    /// sessions or of unproven paths, closes the oldest half-open path of the address that has the most half-open
-    /// paths.
+    /// If the client address `peer` has reached its limit, closes its oldest half-open path. If the server has reached
+    /// its limit of sessions or of unproven paths, selects the address with the most half-open paths, and closes the
+    /// oldest of these paths.
     fn limit_half_open(
         &mut self,
         now: Instant,

@@ -9,7 +9,7 @@ use super::{EndReason, Server, ServerEvent, ServerPathId, ServerRequest, Timer, 
 use crate::adapters::{Adapter, Adapters};
 use crate::connection;
 
-/// A fence request that is not confirmed yet, because its path has outstanding requests.
+/// A fence request that is not confirmed yet, because a path to be fenced has outstanding requests.
 #[derive(Debug)]
 pub(super) struct PendingFence {
     /// The path over which the fence was requested.
@@ -51,7 +51,7 @@ impl Server {
             }
             if let Some(cq) = path.cq.take() {
                 by_cq.remove(&(adapter, cq));
-                // The queue pairs of the CQ have been destroyed.
+                // The CQ is not in use, because its queue pairs have been destroyed.
                 hca.destroy_cq(cq).ok();
             }
             for mr in chunks.into_iter().chain(control).chain(send_regions) {
@@ -153,8 +153,8 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the server's paths that a fence covers and that are not removed yet. A fence covers the path with the
-    /// given UUID, up to the given count of reconnects.
+    /// Returns the paths that a fence covers and that are not removed yet. These have the UUID of the fence, and at
+    /// most the fence's count of reconnects.
     fn fenced_paths(&self, fence: &PendingFence) -> Vec<ServerPathId> {
         let Some(session) = self.sessions.get(&fence.session) else { return Vec::new() };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());

@@ -16,7 +16,7 @@ pub struct ServerConfig {
     /// True if the key of a chunk is valid for one request only; each response then has a new key. If false, a client
     /// can change the data of a request while the server executes the request.
     pub always_invalidate: bool,
-    /// True if clients of this project may request fences of failed paths.
+    /// True if clients of this project may fence failed paths; see [`ClientConfig::fence`](crate::ClientConfig::fence).
     pub fence: bool,
     /// The shared key: the server accepts only clients that prove that they have it. If `None`, the server accepts
     /// clients without proof, for example Linux.
@@ -63,8 +63,8 @@ impl ServerConfig {
         (usize::from(self.queue_depth) + usize::from(chunk)) * self.chunk_size() as usize
     }
 
-    /// Limits queue depth and lengths. Immediate data can then address all chunks, and 32 bits can address their
-    /// memory.
+    /// Limits queue depth and lengths. The 28-bit payload of immediate data can then address each byte of all chunks,
+    /// whose total size fits in 32 bits.
     pub(super) fn clamped(mut self) -> Self {
         self.queue_depth = self.queue_depth.clamp(1, 8192);
         self.max_header_size = self.max_header_size.clamp(64, 65_536);

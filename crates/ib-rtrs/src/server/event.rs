@@ -5,7 +5,7 @@ use ib_wire::mad::cm::RejectReason;
 
 use crate::{Direction, Errno};
 
-/// The number of a session. If a session restarts after its last path was lost, it gets another number.
+/// The number of a session. A session that restarts after the loss of all its paths gets another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub(super) key: u32,
@@ -39,19 +39,19 @@ pub struct ServerRequest {
     pub path: ServerPathId,
     /// The direction of the data.
     pub direction: Direction,
-    /// The chunk of the request. If a retransmission arrives in this chunk over another path, the server returns it
-    /// only after this request has completed.
+    /// The chunk of the request. If a retransmission arrives in this chunk over another path,
+    /// [`Server::poll_request`](super::Server::poll_request) returns it only after this request has completed.
     pub chunk: u16,
     /// Offset of the user's header in the session's memory. The client may be able to change the header, so read it
     /// only once.
     pub header_offset: usize,
     /// Length of the header in bytes.
     pub header_length: u32,
-    /// Offset of the data in the session's memory: of written data, or of the buffer for READ data.
+    /// Offset in the session's memory of the written data, or of the buffer for READ data.
     pub data_offset: usize,
-    /// Length in bytes: of written data, or the maximum length of READ data.
+    /// Length in bytes of the written data, or maximum length in bytes of the READ data.
     pub data_length: u32,
-    /// The processor on which the completion was polled.
+    /// The processor that polled the completion by which the request arrived.
     pub cpu: u32,
 }
 
@@ -62,7 +62,7 @@ pub enum ServerEvent {
     SessionUp {
         /// The session.
         session: SessionId,
-        /// Its name.
+        /// The name of the session.
         name: Vec<u8>,
     },
     /// A session has ended, because none of its paths is connected. The user must close all objects that the session
@@ -73,14 +73,14 @@ pub enum ServerEvent {
     },
     /// A path is connected.
     PathUp {
-        /// Its session.
+        /// The session of the path.
         session: SessionId,
         /// The path.
         path: ServerPathId,
     },
     /// A path is no longer connected.
     PathDown {
-        /// Its session.
+        /// The session of the path.
         session: SessionId,
         /// The path.
         path: ServerPathId,

@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// Responds to those waiting info requests of a session that need not wait any longer. An info request waits while
+    /// Responds to the info requests of a session, except those that still have to wait. An info request waits while
     /// a closed path with the same path UUID has outstanding requests. If no path of the session is connected, it waits
     /// while any closed path of the session has outstanding requests.
     pub(super) fn respond_to_info_requests(
@@ -128,8 +128,9 @@ impl Server {
         let (waiting, closed): (Vec<_>, Vec<_>) = paths
             .filter(|path| matches!(path.state, State::InfoRequested | State::Closed))
             .partition(|path| path.state == State::InfoRequested);
-        // Requests of an ended session must not mix with those of the session that replaces it. While a path is
-        // connected, the session continues, and its client knows which requests are in flight.
+        // If no path is connected, the session restarts. Its old and new requests must not mix, so the info response
+        // waits for the requests of all closed paths. If a path is connected, the session continues, and its client
+        // knows which requests are in flight. Then only a closed path with the same UUID delays the info response.
         let is_ready = |uuid| !closed.iter().any(|it| session.up == 0 || it.uuid == uuid);
         let ready = waiting.iter().filter(|path| is_ready(path.uuid)).map(|path| path.id);
         for id in ready.collect::<Vec<ServerPathId>>() {
@@ -230,7 +231,7 @@ impl Server {
         }
         let (offset, sge) = control.info_response();
         control.memory.write(offset, &bytes).expect("the buffer has the length of the response");
-        let qp = path.connections[0].as_ref().expect("`handle_info_request` has checked them").qp;
+        let qp = path.connections[0].as_ref().expect("all connections exist").qp;
         connection::send(hca, now, qp, SendOp::Send { imm: None }, Data::One(sge))?;
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::stats::ServerPathStats;
 pub(super) enum State {
     /// The client is establishing the connections, or has not sent a valid info request yet.
     Connecting,
-    /// The client has sent the info request, and the server waits for outstanding requests of an earlier path.
+    /// The server has received the info request. It responds once outstanding requests of closed paths have completed.
     InfoRequested,
     /// The path is connected, and the client may send requests.
     Connected,
@@ -43,7 +43,7 @@ pub(super) enum ProofState {
 pub(super) struct Operation {
     /// True if the request is outstanding.
     pub(super) is_outstanding: bool,
-    /// Number of earlier requests that used the chunk on this path.
+    /// Number of requests that have used the chunk on this path, modulo 2^32.
     pub(super) serial: u32,
     pub(super) connection: u16,
     pub(super) direction: Direction,
@@ -127,7 +127,6 @@ impl ControlMemory {
     }
 }
 
-/// A path.
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) id: ServerPathId,
@@ -146,7 +145,7 @@ pub(super) struct Path {
     pub(super) control: Option<ControlMemory>,
     pub(super) connections: Vec<Option<Connection>>,
     pub(super) proof: ProofState,
-    /// The name of the session that the info request names.
+    /// The session name from the info request.
     pub(super) name: Vec<u8>,
     /// For each chunk, the region through which the client writes.
     pub(super) chunks: Vec<MrId>,

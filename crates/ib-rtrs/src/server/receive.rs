@@ -233,8 +233,8 @@ impl Server {
     /// Handles the completion of a request: queues the next request that is held for the same chunk.
     ///
     /// A Linux client retransmits the requests of a failed path over another path, in the same chunk, even if the
-    /// server still executes the first copy. If both copies were executed at once, the first could use the data of a
-    /// later request in the chunk.
+    /// server still executes the first copy. The server holds the second copy until the first has completed. Otherwise
+    /// the first copy could use the data of a later request in the chunk.
     pub(super) fn free_chunk(&mut self, session: u32, chunk: u16) {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         session.used[usize::from(chunk)] -= 1;

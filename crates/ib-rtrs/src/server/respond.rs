@@ -11,7 +11,7 @@ use crate::adapters::Adapters;
 use crate::connection;
 use crate::{Direction, Errno};
 
-/// The data of a READ response: its length, and the store that has the data; `None` if the session's memory has it.
+/// The data of a READ response. `store` is `None` if the data is in the session's memory.
 #[derive(Clone, Copy, Debug)]
 struct ReadData {
     length: u32,
@@ -37,10 +37,10 @@ impl Server {
         self.finish(now, cx, id, errno, ReadData { length, store: None })
     }
 
-    /// Completes a successful READ. Its data is at an offset in a store, and has `length` bytes.
+    /// Completes a successful READ with the `length` bytes at `offset` in `store`.
     ///
-    /// The data is sent from the store without a copy. Until the client has received the data, concurrent writes to the
-    /// store may change it.
+    /// The server sends data without a copy only if it fills the client's buffer and the path MTU is at least 512
+    /// bytes. Until the client has received such data, concurrent writes to the store may change it.
     ///
     /// Returns false if the request was already completed.
     ///
@@ -132,7 +132,7 @@ impl Server {
                     }
                     let rest = to.length as usize - length;
                     if rest > 0 {
-                        // The rest of the buffer may contain data of earlier requests.
+                        // The client must not receive data of earlier requests, which the buffer may contain.
                         memory.fill(start + length, rest, 0).expect(checked);
                     }
                     let (_, lkey) =

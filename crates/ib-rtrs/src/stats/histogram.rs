@@ -1,4 +1,4 @@
-//! Histogram of latencies with a resolution of microseconds.
+//! Histogram of latencies, from 1 µs to 134 s.
 
 use std::time::Duration;
 
@@ -71,8 +71,8 @@ impl LatencyHistogram {
     }
 }
 
-/// Returns the index of the range that contains a time in microseconds. It consists of the time's power of two, and of
-/// the two bits after the most significant bit.
+/// Returns the index of the range that contains a time in microseconds. From 4 µs on, the index consists of the
+/// position of the most significant bit, and of the next two bits.
 const fn range(micros: u64) -> usize {
     match micros.checked_ilog2() {
         Some(power) if power >= 2 => {

@@ -252,7 +252,7 @@ impl ClientTree {
     ) {
         let PendingWrite { ticket, file, id, action, .. } = self.pending.remove(at);
         if action == Action::Add && result.is_err() {
-            // Removing the path fails if it was removed before.
+            // Returns false if the path was already removed. Nothing is left to do then.
             client.remove_path(now, ports, id);
         }
         let result = result.map_err(|(errno, reason)| TreeError::new(errno, &file, reason));
@@ -274,7 +274,7 @@ impl PendingWrite {
         };
         match event {
             ClientEvent::PathUp(id) if *id == self.id && connects => Some(Ok(())),
-            // A connected path is closed before it is reconnected. This event does not end the write.
+            // Reconnecting a connected path closes it first. The event of this close does not complete the write.
             ClientEvent::PathDown { why: Failure::ClosedLocally, .. } => None,
             ClientEvent::PathDown { path, why, .. } if *path == self.id && connects => {
                 Some(Err((errno_of(why), why.to_string())))

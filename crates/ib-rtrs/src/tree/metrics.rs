@@ -29,7 +29,7 @@ fn by_cpu(family: &mut Family<'_>, labels: &PathLabels, counts: &[u64]) {
     }
 }
 
-/// A metric of a path: its name without prefix, its type, its help text, and the function that returns its value.
+/// A metric: its name without the prefix, its type, its help text, and the function that computes it from a `T`.
 type Metric<T> = (&'static str, MetricType, &'static str, fn(&T) -> u64);
 
 /// The state and statistics of a client's path.

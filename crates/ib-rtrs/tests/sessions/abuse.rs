@@ -13,8 +13,9 @@ use crate::lab::{Lab, Rng, quick_client, small_server};
 
 const SOON: Duration = Duration::from_secs(3);
 
-/// Offsets of the private data of RTRS: in packets of REQ (after the header of `rdma_cm`), and in packets of REP.
+/// Offset of the RTRS private data in a packet with a REQ. The header of `rdma_cm` precedes it.
 const REQ: usize = 220;
+/// Offset of the RTRS private data in a packet with a REP.
 const REP: usize = 80;
 
 /// Returns true if a packet is a message of the connection manager with the given attribute ID.
@@ -192,7 +193,7 @@ const MESSAGE: usize = PAYLOAD + 8;
 
 #[test]
 fn user_header_beyond_message_offset_ends_the_path() {
-    // With these lengths, the computed length of the data would be negative.
+    // With each of these lengths of the user's header, the computed length of the data would be negative.
     let lengths = [0xffff_u16, 0x209, 0x208];
     for length in lengths {
         let change = move |bytes: &mut Vec<u8>| {
@@ -221,7 +222,7 @@ fn invalid_request_messages_end_the_path() {
         let (_, end) = ended_by(change, small_server());
         assert!(matches!(end, EndReason::Protocol(_)), "{what}: {end}");
     }
-    // A queue depth of 16 uses all values of its four bits. With a depth of 9, some chunk numbers are invalid.
+    // With a queue depth of 16, all values of the 4-bit chunk number are valid. With 9, values above 8 are invalid.
     let nine = ServerConfig { queue_depth: 9, ..small_server() };
     let (_, end) = ended_by(|bytes| bytes[28] |= 0x0f, nine);
     assert!(matches!(end, EndReason::Protocol(_)), "{end}");
@@ -258,7 +259,10 @@ fn key_of_a_chunk_is_valid_for_one_request() {
         lab.run_until(SOON, |lab| lab.done.len() == user as usize);
     }
     let seen = seen.borrow();
-    assert!(seen[0][..8] == seen[1][..8] && seen[1][..8] == seen[2][..8], "the same chunk");
+    assert!(
+        seen[0][..8] == seen[1][..8] && seen[1][..8] == seen[2][..8],
+        "all requests use the same chunk"
+    );
     assert!(seen[0][8..11] == seen[1][8..11], "keys change only in their lowest byte");
     assert!(seen[0][11] != seen[1][11] && seen[1][11] != seen[2][11]);
 }
@@ -320,7 +324,7 @@ fn connect_response_with_invalid_sizes_is_refused() {
 
 #[test]
 fn info_response_with_invalid_chunks_is_refused() {
-    // The offsets in the info response are those of its header, and of length and address in its first descriptor.
+    // Offsets in the info response: 0 and 2 are in its header; 20 and 8 are the length and address of the first chunk.
     for (at, change) in [
         (0, &[2][..]),
         (2, &[15]),
@@ -437,7 +441,7 @@ fn unproven_sessions_do_not_block_clients_with_the_key() {
     let strange = ClientConfig { key: key(2), ..quick_client() };
     let server = ServerConfig { key: key(1), max_sessions: 80, ..small_server() };
     let mut lab = Lab::new(1, 2, strange, server);
-    // The client's nonces are lost, so the server cannot find out that the clients do not have the key.
+    // The clients' nonces are lost on the first link, so the server cannot detect that the clients have another key.
     lab.tap = Box::new(|from, link, bytes| from == 1 || link == 1 || bytes[0] != 0x04);
     let mut rng = Rng::new(7);
     let begin = |lab: &mut Lab, rng: &mut Rng, number: usize| {
@@ -451,11 +455,11 @@ fn unproven_sessions_do_not_block_clients_with_the_key() {
         lab.run_for(Duration::from_millis(2));
     }
     assert!((1..=64).contains(&lab.server.paths().count()), "{}", lab.server.paths().count());
-    // The flood continues while a client that has the key connects.
+    // Clients without the server's key continue to connect while a client with this key connects.
     let own = ClientConfig { key: key(1), ..quick_client() };
     let mut own = Client::new(own, rng.seed());
     let buffer =
-        own.register(&mut lab.sides[0], lab.memory.clone()).expect("the request is accepted");
+        own.register(&mut lab.sides[0], lab.memory.clone()).expect("the HCA has free regions");
     std::mem::swap(&mut lab.client, &mut own);
     (lab.buffer, lab.paths) = (buffer, Vec::new());
     lab.events.clear();
@@ -474,7 +478,7 @@ fn unproven_sessions_do_not_block_clients_with_the_key() {
 
 #[test]
 fn invalid_proof_does_not_open_the_session() {
-    // The client's own proof is sent back to it, or the client sends an info request instead of a proof.
+    // The changed bytes are: the code of the proof, the message type of the proof, and the message type of the nonce.
     for (number, change) in [(1, 60), (1, 12), (0, 12)] {
         let key = Some(SharedKey::new(vec![1; 32]));
         let client = ClientConfig { key: key.clone(), ..quick_client() };
@@ -529,8 +533,11 @@ fn is_connected(lab: &Lab) -> bool {
 /// Returns the address space of this process in KiB.
 fn address_space() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("procfs is mounted");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("a line");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmSize:"))
+        .expect("the file has a `VmSize` line");
+    line.trim().trim_end_matches(" kB").parse().expect("the size is a number")
 }
 
 #[test]
@@ -542,7 +549,7 @@ fn half_open_flood_does_not_block_other_clients() {
     assert_eq!(paths, 48, "the flood uses all sessions");
     lab.add_path(1);
     lab.run_until(SOON, is_connected);
-    // Later REQs of the flood replace only half-open paths.
+    // The REQs of a second flood replace only half-open paths.
     flood(&mut lab, 200);
     assert!(is_connected(&lab));
 }
@@ -566,8 +573,8 @@ fn half_open_paths_of_one_address_are_limited() {
     assert_eq!(lab.server.paths().count(), 64);
 }
 
-/// If the evicted half-open path is the only path of its session, another path that wants to join the session is
-/// refused.
+/// The server evicts a half-open path. If it is the only path of its session, the session is also removed, and a REQ
+/// for a second path of this session is refused.
 #[test]
 fn path_of_an_evicted_session_is_refused() {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());

@@ -94,7 +94,7 @@ fn cut_of_idle_path_is_detected_by_heartbeats_in_time() {
             lab.links[0].is_cut = true;
             let cut = lab.now;
             let bound = match missed_max {
-                // At least one heartbeat must have remained without response.
+                // A path fails only after at least one full interval without a message, even if `missed_max` is 0.
                 0 => interval * 2,
                 _ => idle(heartbeats),
             };
@@ -120,7 +120,7 @@ fn client_port_without_link_fails_its_paths_within_50_ms() {
         let cut = lab.now;
         lab.sides[0].0[link].hca.set_port_active(false);
         lab.run_until(LINK_DOWN, |lab| down_at(lab, link).is_some() && lab.done.len() == 16);
-        assert_eq!(down_at(&lab, link), Some(cut), "at once");
+        assert_eq!(down_at(&lab, link), Some(cut), "the path fails when its link is cut");
         assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
         // Once the link is back, the path reconnects within the same time limit, `LINK_DOWN`.
         lab.events.clear();

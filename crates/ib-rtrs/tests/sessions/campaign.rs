@@ -41,7 +41,7 @@ struct Block {
 struct PendingRequest {
     direction: Direction,
     block: u64,
-    /// The writes whose data a read may return, each given by its number.
+    /// Numbers of the writes whose data a read may return.
     allowed: Vec<u64>,
     begun: Instant,
 }
@@ -73,7 +73,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     if seed.is_multiple_of(2) {
         lab.answer_from_disk();
     }
-    // One path at a time is cut, or its port loses the link. There are no other faults.
+    // In a gentle run, at most one link is cut at a time, and there are no other faults.
     let is_gentle = fence && rng.chance(0.25);
     let kinds = if is_gentle { 2 } else { 3 };
     let stall = Duration::from_micros([50, 2_000, 400_000][rng.below(kinds) as usize]);
@@ -104,8 +104,8 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         }
         if is_gentle && asked < REQUESTS && lab.now >= next_fault {
             next_fault = lab.now + Duration::from_micros(rng.below(800_000));
-            // While a request has been in flight for long, no further link is cut. Packets lost in an earlier, short
-            // cut are retransmitted first.
+            // A request that is in flight for long may wait for a retransmission of packets that were lost in the last
+            // cut. No further link is cut before it completes.
             let oldest = under.values().map(|it| lab.now.since(it.begun)).max();
             if oldest.is_none_or(|oldest| oldest <= stall + LINK_DOWN) {
                 watch.fail_one(&mut lab, &mut rng, &mut repairs);
@@ -149,8 +149,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         while lab.step(step) {}
         let done = std::mem::take(&mut lab.done);
         for completion in done {
-            // If paths are not fenced, requests that are in flight on the last path complete with an unknown result
-            // when that path fails.
+            // Without fences, requests in flight complete with an unknown result when the only connected path fails.
             let is_unknown =
                 kind == Kind::Unfenced && completion.outcome.errno() == Errno::ECONNABORTED;
             if !completion.outcome.errno().is_ok() && !is_unknown {
@@ -215,13 +214,13 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
 /// Checks the time limits of failover while only one path fails at a time.
 #[derive(Debug, Default)]
 struct TimeLimits {
-    /// Time when a port last lost its link.
+    /// Time of the last cut; `None` if the client's port did not lose its link in this cut.
     link_down: Option<Instant>,
 }
 
 impl TimeLimits {
-    /// If all paths are connected, cuts a random link. With a probability of one half, the client's HCA is notified
-    /// that its port has lost the link.
+    /// If all paths are connected and no link is cut, cuts a random link. With a probability of one half, the client's
+    /// port also loses its link for a moment.
     fn fail_one(&mut self, lab: &mut Lab, rng: &mut Rng, repairs: &mut Vec<(Instant, usize)>) {
         let is_up = |path: &PathId| lab.client.path_state(*path) == Some(PathState::Connected);
         if !lab.paths.iter().all(is_up) || !repairs.is_empty() {
@@ -238,7 +237,7 @@ impl TimeLimits {
         }
     }
 
-    /// Fails if a request has stalled for longer than its limit.
+    /// Fails if a request that was expected to complete at `due` has stalled for longer than the limit.
     fn check(&self, now: Instant, due: Instant) -> Result<(), String> {
         let bound =
             if self.link_down.is_some_and(|at| now.since(at) < STALL) { LINK_DOWN } else { STALL };
@@ -270,7 +269,7 @@ fn cut_idle(lab: &mut Lab, rng: &mut Rng) -> Result<(), String> {
     Ok(())
 }
 
-/// Sometimes removes a path if another path is connected. Adds a path on a link that has none.
+/// In 15 % of the calls, removes a connected path if another one is connected, and adds a path on an unused link.
 fn change_paths(lab: &mut Lab, rng: &mut Rng, links: usize) {
     if !rng.chance(0.15) {
         return;

@@ -44,7 +44,7 @@ fn requests_in_flight_fail_over_within_five_seconds() {
     let is_fenced =
         |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: EndReason::Fenced, .. });
     assert!(lab.server_events.iter().any(|(_, event)| is_fenced(event)));
-    // The client reconnects the path.
+    // Once the link is back, the client reconnects the path.
     lab.events.clear();
     lab.links[0].is_cut = false;
     lab.run_until(Duration::from_secs(20), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
@@ -88,7 +88,8 @@ fn retransmissions_without_fences_wait_for_their_chunks() {
     lab.backend = Box::new(|_, _| Duration::ZERO);
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     lab.run_for(Duration::from_millis(10));
-    // The server executes two of the writes. Retransmissions of these must not replace the data in their chunks.
+    // The server still executes the two writes of the failed path. It holds the retransmissions until these writes have
+    // completed.
     let inflight =
         |lab: &Lab| lab.server.paths().filter_map(|it| lab.server.inflight(it)).sum::<u32>();
     assert_eq!((lab.served, inflight(&lab), lab.done.len()), (4, 4, 0));
@@ -97,7 +98,8 @@ fn retransmissions_without_fences_wait_for_their_chunks() {
     assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
 }
 
-/// Returns a session whose paths are not fenced, and whose server is executing the given number of writes.
+/// Returns a lab whose client does not fence paths. The server's user executes `writes` writes, and needs the time
+/// `takes` for each.
 fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
     let client = ClientConfig { fence: false, ..quick_client() };
     let mut lab = Lab::connected(1, links, client, small_server());
@@ -114,8 +116,8 @@ fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
 fn request_waiting_for_its_chunk_ends_with_its_path() {
     let mut lab = at_work(3, 6, Duration::from_secs(8));
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // Paths 0 and 1 fail. Their four requests are executed twice: a copy that waits for its chunk on path 1 is never
-    // executed.
+    // Paths 0 and 1 fail, one after the other. Each of their four requests is executed twice: the original, and the
+    // copy on path 2. A copy that waits for its chunk on path 1 is dropped.
     for link in [0, 1] {
         lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
         lab.links[link as usize].is_cut = true;
@@ -316,7 +318,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };
     let server = ServerConfig { queue_depth: 2, ..small_server() };
     let mut lab = Lab::connected(1, 2, client, server);
-    // The backend does not complete the writes of the first path during the test.
+    // The backend takes 60 s for the write on the first path, much longer than the fence timeout.
     lab.backend = Box::new(|_, _| Duration::from_secs(60));
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
     lab.run_for(Duration::from_millis(1));
@@ -328,7 +330,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     assert_eq!(lab.done[0].outcome, Outcome::TimedOut);
     let took = lab.now.since(cut);
     assert!((4000..4010).contains(&took.as_millis()), "{took:?}");
-    // The chunk of the completed write remains in use.
+    // The write has timed out, but the server still executes it, so its chunk remains in use.
     lab.io(Direction::Write, 512, (512, 512), 2).unwrap();
     let refused = lab.io(Direction::Write, 512, (512, 512), 3);
     assert_eq!(refused, Err(RequestError::NoPermit(2)));
@@ -365,7 +367,7 @@ fn requests_complete_if_new_server_has_no_fences() {
 fn restarted_session_is_lost_despite_connected_paths() {
     let client = ClientConfig { returns_lost: true, ..quick_client() };
     let mut lab = Lab::connected(1, 2, client, small_server());
-    // The server has closed both paths, but the client has only noticed that the second path has ended.
+    // The server closes both paths. The client detects this only for the second path, because the first link is cut.
     lab.links[0].is_cut = true;
     let paths: Vec<_> = lab.server.paths().collect();
     for path in paths {
@@ -384,7 +386,7 @@ fn restarted_session_is_lost_despite_connected_paths() {
     assert_eq!(down_at(&lab, 0).unwrap().1, Failure::SessionRestarted);
     lab.run_until(Duration::from_millis(100), |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].outcome, Outcome::Fenced);
-    // The session continues when another path joins it.
+    // The first path joins the restarted session, which continues.
     lab.events.clear();
     lab.links[0].is_cut = false;
     lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
@@ -468,7 +470,11 @@ fn chunks_of_abandoned_requests_wait_for_the_server() {
             lab.done
         );
         assert_eq!((lab.done.len(), lab.client.requests()), (4, 0));
-        assert_eq!(lab.client.chunks_in_use(), 4, "the server still executes their requests");
+        assert_eq!(
+            lab.client.chunks_in_use(),
+            4,
+            "the server still executes the requests in these chunks"
+        );
         let back = |lab: &mut Lab, link: usize| {
             assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[link]));
             lab.run_until(Duration::from_secs(20), |lab| {

@@ -1,4 +1,4 @@
-//! Functions and types that several campaigns use: random clients and links, violated invariants, and totals of runs.
+//! Parts of the random runs in `campaign.rs`: random clients and links, violated invariants, and totals.
 
 use std::fmt;
 use std::ops::AddAssign;

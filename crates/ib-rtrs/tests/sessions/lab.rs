@@ -154,7 +154,10 @@ impl Lab {
 
     pub(crate) fn add_path(&mut self, link: usize) -> PathId {
         let spec = self.spec(link);
-        let id = self.client.add_path(self.now, &mut self.sides[0], spec).expect("paths are free");
+        let id = self
+            .client
+            .add_path(self.now, &mut self.sides[0], spec)
+            .expect("the session accepts the path");
         self.paths.push(id);
         id
     }
@@ -369,7 +372,7 @@ impl Lab {
                 (self.store, request.direction, errno.is_ok())
             {
                 let found =
-                    (store, self.disk_offset(&request).expect("`execute` has used the offset"));
+                    (store, self.disk_offset(&request).expect("`execute` has read the offset"));
                 let side = &mut self.sides[1];
                 self.server.complete_from(self.now, side, request.id, found, produced);
                 continue;

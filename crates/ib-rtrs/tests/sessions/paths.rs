@@ -66,7 +66,7 @@ fn paths_change_while_requests_are_in_flight() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.links.push(lab.links[0]);
     let mut other = Lab::new(2, 2, quick_client(), small_server());
-    // Moves the second link of another lab, with the HCAs at its ends, into this lab.
+    // The HCAs at both ends of the second link come from another lab.
     for side in [1, 0] {
         let node = other.sides[side].0.pop().unwrap();
         lab.sides[side].0.push(node);
@@ -198,7 +198,7 @@ fn time_over(links: usize) -> Duration {
 fn two_links_carry_nearly_twice_as_much_as_one() {
     let (one, two) = (time_over(1).as_secs_f64(), time_over(2).as_secs_f64());
     assert!(one / two >= 1.9, "speedup of {:.2}", one / two);
-    // The throughput of one link: each read transfers 15,872 bytes of data and headers.
+    // The throughput of one link: each read transfers 15,872 bytes of data.
     let gigabits = 1000.0 * 15_872.0 * 8.0 / one / 1e9;
     assert!(gigabits > 9.0, "{gigabits:.2} Gbit/s");
 }
@@ -216,7 +216,8 @@ fn path_mtu_of_a_reject_is_adopted() {
     assert_eq!(shares(&mut lab, 4), [4]);
 }
 
-/// The ACK timeouts in REQ and REP: with them, Linux servers wait for 17 s, and Linux clients for 2.1 s.
+/// A Linux server derives its ACK timeout of 17 s from the REQ. A Linux client derives 2.1 s from the target ACK delay
+/// of the REP.
 #[test]
 fn req_and_rep_carry_the_ack_timeouts_for_the_peer() {
     const DATA: usize = 12 + 8 + 24;

@@ -15,7 +15,7 @@ fn pattern(length: usize, salt: u8) -> Vec<u8> {
     (0..length).map(|at| (at as u8).wrapping_mul(31) ^ salt ^ (at >> 8) as u8).collect()
 }
 
-/// Writes data of various lengths and reads them back, then does so with many blocks at once.
+/// Writes data of various lengths and reads it back. Then submits 16 writes at a time, and checks the statistics.
 fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
     let mut lab = Lab::connected(7, 1, client, server);
     let most = lab.client.max_io_size();
@@ -85,7 +85,6 @@ fn data_is_written_and_read_over_one_connection_as_linux() {
     writes_and_reads(quick_client(), server);
 }
 
-/// Whether READ data comes from a store or not, a read beyond the end of the disk is filled with zeros.
 #[test]
 fn reads_return_data_of_a_store() {
     let mut lab = Lab::connected(5, 2, quick_client(), small_server());
@@ -234,7 +233,7 @@ fn session_starts_and_ends_at_both_sides() {
     let is_down = |event: &ServerEvent| matches!(event, ServerEvent::SessionDown { .. });
     assert_eq!(lab.server_events.iter().filter(|(_, event)| is_down(event)).count(), 1);
     assert_eq!((lab.server.paths().count(), lab.client.paths().count()), (0, 0));
-    // All other objects are destroyed. Otherwise the protection domain could not be deallocated.
+    // A protection domain can still be created and destroyed at each HCA.
     for node in lab.sides.iter_mut().flat_map(|side| &mut side.0) {
         let pd = node.hca.alloc_pd().unwrap();
         node.hca.dealloc_pd(pd).unwrap();

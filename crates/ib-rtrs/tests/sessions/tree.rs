@@ -74,7 +74,7 @@ impl TreeLab {
     }
 
     fn list(&self, path: &str) -> Vec<String> {
-        let entries = self.client.list(&self.lab.client, path).expect("a temporary directory");
+        let entries = self.client.list(&self.lab.client, path).expect("the path is a directory");
         entries.into_iter().map(|entry| entry.name).collect()
     }
 
@@ -125,15 +125,16 @@ fn every_file_is_readable_and_other_names_fail() {
     let tree = TreeLab::new(lab);
     let lab = &tree.lab;
     let mut count = 0;
-    let list = |path: &str| tree.client.list(&lab.client, path).expect("a temporary directory");
+    let list = |path: &str| tree.client.list(&lab.client, path).expect("the path is a directory");
     each_file(&list, "", &mut |path, _| {
         count += 1;
         let text = tree.read(path).expect("the file can be read");
         assert!(text.ends_with('\n') && text.len() <= 4096, "{path}: {text:?}");
     });
-    // Each layout has three files of the session. For each path, IBTRS has 15 files and Linux has 14.
+    // The layouts of IBTRS and Linux each have three files of the session. For each path, IBTRS has 15 files, and Linux
+    // has 14.
     assert_eq!(count, 3 + 2 * 15 + 3 + 2 * 14);
-    let list = |path: &str| ServerTree.list(&lab.server, path).expect("a temporary directory");
+    let list = |path: &str| ServerTree.list(&lab.server, path).expect("the path is a directory");
     let mut count = 0;
     each_file(&list, "", &mut |path, _| {
         count += 1;
@@ -211,7 +212,7 @@ fn path_is_added_and_removed_with_requests_in_flight() {
     tree.lab.run_until(SOON, |lab| lab.done.len() == 16);
     assert!(tree.lab.done.iter().all(|it| it.outcome.errno().is_ok()));
     assert_eq!(tree.list("rtrs-client/a-client/paths"), ["ip:10.0.1.1@ip:10.0.1.2"]);
-    // The last path may be removed. Requests then continue over a new path.
+    // The user can also remove the only path of the session. Requests then continue over a new path.
     assert_eq!(tree.write(&format!("{SECOND}/remove_path"), "1"), Ok(()));
     tree.lab.done.clear();
     assert_eq!(tree.write(add, "ip:10.0.0.2"), Ok(()));
@@ -222,7 +223,7 @@ fn path_is_added_and_removed_with_requests_in_flight() {
 fn unreachable_path_is_not_added() {
     let mut tree = TreeLab::new(Lab::connected(1, 1, quick_client(), small_server()));
     let add = "rtrs-client/a-client/add_path";
-    // The server does not have the first address. The second address does not respond.
+    // The server does not have the address 10.0.0.77. The REQ for 10.0.0.78 is lost, because the link is cut.
     assert!(tree.write(add, "ip:10.0.0.1@ip:10.0.0.77").is_err());
     tree.lab.links[0].is_cut = true;
     assert_eq!(tree.write(add, "ip:10.0.0.1@ip:10.0.0.78"), Err(Errno::EHOSTUNREACH));
@@ -294,7 +295,7 @@ fn policy_and_reconnect_attempts_are_writable() {
     assert_eq!(tree.write(attempts, "0"), Ok(()));
     assert_eq!(tree.read("ibtrs-client/a-client/max_reconnect_attempts").unwrap(), "0\n");
     assert_eq!(tree.write(attempts, "-7"), Err(Errno::EINVAL));
-    // With at most 0 attempts, a failed path is not reconnected.
+    // If `max_reconnect_attempts` is 0, the client does not reconnect a failed path.
     let far = tree.lab.server.paths().next().unwrap();
     tree.lab.server.disconnect_path(tree.lab.now, &mut tree.lab.sides[1], far);
     tree.lab.run_for(Duration::from_secs(30));
@@ -431,7 +432,7 @@ fn metrics_match_the_files() {
     let value = |page: &str, name: &str, labels: &str| -> f64 {
         let start = format!("{name}{{{labels}}} ");
         let line = page.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("{start} in {page}")).parse().expect("a number")
+        line.unwrap_or_else(|| panic!("{start} in {page}")).parse().expect("the value is a number")
     };
     let sum: f64 = [0, 1]
         .map(|link| {
@@ -454,17 +455,17 @@ fn metrics_match_the_files() {
     assert!(page.contains(&format!("ibfabric_rtrs_server_inflight{{{labels}}} 0\n")));
 }
 
-/// Checks that a Prometheus page declares a type for each metric, and has each sample only once.
+/// Checks that a Prometheus page declares the type of each metric, and contains no sample twice.
 fn check_page(page: &str) {
     let mut types = Vec::new();
     let mut samples = Vec::new();
     for line in page.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
-            types.push(rest.split(' ').next().expect("the name is valid").to_owned());
+            types.push(rest.split(' ').next().expect("`split` returns a first part").to_owned());
         } else if !line.starts_with('#') {
-            let (name, value) = line.rsplit_once(' ').expect("a value");
+            let (name, value) = line.rsplit_once(' ').expect("the sample has a value");
             assert!(value.parse::<f64>().is_ok(), "{line}");
-            let bare = name.split('{').next().expect("the name is valid");
+            let bare = name.split('{').next().expect("`split` returns a first part");
             let bare = ["_bucket", "_sum", "_count"]
                 .iter()
                 .find_map(|end| bare.strip_suffix(end))
@@ -539,7 +540,7 @@ fn write_anything(seed: u64) -> (usize, usize) {
     while tree.lab.now < end && (tree.results.len() < open.len() || tree.lab.client.requests() > 0)
     {
         tree.step();
-        // If the client reconnects no path, the user reconnects or adds one.
+        // If all paths are disconnected, the user reconnects the first one. If there is no path, the user adds one.
         let paths: Vec<_> = tree.lab.client.paths().collect();
         let idle = |id: &_| tree.lab.client.path_state(*id) == Some(PathState::Disconnected);
         if paths.iter().all(idle) {
@@ -550,7 +551,7 @@ fn write_anything(seed: u64) -> (usize, usize) {
             }
         }
     }
-    // The lab runs once more, because it polls the completions of its last step in the next one.
+    // The last calls to the client may have completed requests. The lab polls their completions only if it runs again.
     tree.lab.run_for(Duration::from_millis(1));
     let mut ended: Vec<u64> = tree.results.iter().map(|(ticket, _)| *ticket).collect();
     ended.sort_unstable();

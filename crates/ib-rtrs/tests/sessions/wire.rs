@@ -40,7 +40,7 @@ impl Rng {
     }
 }
 
-/// An HCA.
+/// An HCA, its connection manager, and its addresses.
 pub(crate) struct Node {
     pub(crate) hca: Hca,
     pub(crate) cm: Cm,

@@ -1,10 +1,11 @@
 //! LFT entries that the SM clears before it writes new ones, so that no transient forwarding loop occurs.
 //!
 //! While tables are written, a switch may use its old or its new entry for a LID. A transient loop needs a cycle of old
-//! and new entries. Therefore every changing entry on such a cycle is first set to "no path". The remaining entries of
-//! the cycle are then all old, and later all new. Neither the old nor the new table has loops.
+//! and new entries. Therefore the SM first sets every changing entry on such a cycle to "no path". Apart from "no
+//! path", the cycle has only old entries until then, and only new entries afterwards. Neither the old nor the new
+//! tables have loops.
 //!
-//! If the content of an LFT block in a switch is unknown, all entries of the block are cleared.
+//! If the content of an LFT block in a switch is unknown, the SM first clears all entries of the block.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::tables::Tables;
 
 const BLOCK: u16 = LinearForwardingBlock::LIDS;
 
-/// Number of entries that are compared at once.
+/// Number of consecutive LFT entries in a run. A run is compared with one slice comparison.
 const RUN: usize = 256;
 
 /// Marks a port that leads to no switch.
@@ -65,7 +66,7 @@ pub(super) fn find(
 struct Switches<'a> {
     nodes: Vec<NodeIndex>,
     rows: Vec<SwitchId>,
-    /// Current LFTs.
+    /// For each switch, the LFT before the write: the egress port of each LID.
     old: Vec<&'a [u8]>,
     /// Switch at the other end of each port, for all ports of all switches. `first[n]` is the index of port 0 of switch
     /// n.
@@ -130,7 +131,7 @@ impl<'a> Switches<'a> {
     /// Returns the switch at the other end of a port; [`NO_SWITCH`] if no switch is there.
     fn next(&self, at: usize, port: u8) -> u32 {
         let peers = &self.peers[self.first[at] as usize..self.first[at + 1] as usize];
-        // Port 0 is the switch itself, where packets end.
+        // Port 0 is the switch itself: packets end there, so there is no next switch.
         if port == 0 {
             NO_SWITCH
         } else {

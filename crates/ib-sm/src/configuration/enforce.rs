@@ -34,8 +34,8 @@ pub(super) fn keys(port_index: PortIndex, context: &Context<'_>) -> Option<Vec<[
     Some(blocks)
 }
 
-/// Returns the P_Keys of the host at a switch port, and the size of the switch port's table. `None` if nothing is
-/// enforced.
+/// Returns the P_Keys of the host at a switch port, and the number of P_Keys that the switch port's table can hold.
+/// `None` if nothing is enforced.
 fn wanted(port_index: PortIndex, context: &Context<'_>) -> Option<(Vec<PKey>, u16)> {
     let found = &*context.found;
     if context.config.part_enforce == PartEnforce::Off {

@@ -8,7 +8,9 @@ use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::plan::Plan;
 use crate::vls;
 
-/// Returns the PortInfo to write to a port. `None` if nothing changes, or if the port has neither a LID nor a link.
+/// Returns the PortInfo to write to a port. `None` if no field changes, or if the SM does not configure the port. The
+/// SM does not configure end ports without a LID, switch ports without a link, and ports with a duplicate GUID at
+/// either end.
 pub(super) fn wanted(
     port_index: PortIndex,
     plan: &Plan,
@@ -81,7 +83,8 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     if slots.is_empty() {
         return None;
     }
-    // A P_Key also keeps its index in the table if only its membership bit changes.
+    // First, equal P_Keys keep their index. Then, a P_Key takes the index of an old one that differs only in the
+    // membership bit.
     let mut left: Vec<usize> = (0..slots.len()).collect();
     for same in [|a: PKey, b: PKey| a == b, |a: PKey, b: PKey| a.partition() == b.partition()] {
         left.retain(|&at| {
@@ -112,7 +115,8 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     Some(WantedKeys { blocks: tables, left_out })
 }
 
-/// Sets those fields to "no change" with which a write of PortInfo can change the state of the port.
+/// Sets the port state fields to "no change" and `client_reregister` to false. A write of PortInfo then neither changes
+/// the state of the port nor requests reregistration.
 pub(super) const fn keep(info: &mut PortInfo) {
     info.port_state = PortState::NO_CHANGE;
     info.phys_state = PhysState::NO_CHANGE;

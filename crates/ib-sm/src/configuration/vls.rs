@@ -1,5 +1,5 @@
-//! SL-to-VL tables and VL arbitration tables. The SM does not read these tables. It writes each table that it has not
-//! written to the port since the port joined the subnet.
+//! SL-to-VL tables and VL arbitration tables. The SM does not read these tables from ports. It keeps copies of the
+//! tables that it wrote, and writes a planned table only if it differs from the copy.
 
 use ib_wire::mad::sm::{SlToVl, VlArbitration};
 
@@ -33,7 +33,7 @@ pub(super) fn work(context: &Context<'_>, is_layered: bool) -> Vec<Write> {
     work
 }
 
-/// Returns the VL arbitration tables to write to a port; `None` if none are written.
+/// Returns the planned VL arbitration blocks of a port, with their block numbers; `None` if the SM plans none.
 pub(super) fn arbitration(
     port_index: PortIndex,
     context: &Context<'_>,

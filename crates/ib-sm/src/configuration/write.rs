@@ -13,13 +13,15 @@ pub(crate) enum Write {
     Clear { node: NodeIndex, block: u16 },
     /// A block of an LFT.
     Lft { node: NodeIndex, block: u16 },
-    /// A read of an LFT block, at a switch that has ignored a write.
+    /// A read of an LFT block that was just written, because the LFT of this switch once differed from the written
+    /// blocks.
     ReadBack { node: NodeIndex, block: u16 },
     /// A block of a P_Key table.
     PKeys { port_index: PortIndex, block: u16 },
-    /// A block of a multicast table. `position` selects a group of 16 ports.
+    /// A block of a multicast table. `position` n covers the 16 ports from port 16 × n on.
     Mft { node: NodeIndex, block: u16, position: u8 },
-    /// An SL-to-VL table. It is selected by input port and output port; the input port is 0 except at switches.
+    /// An SL-to-VL table of a port. At a switch, each pair of an input port and an output port (`port_index`) has a
+    /// table. `input` is 0 at other nodes.
     SlToVl { port_index: PortIndex, input: u8 },
     /// A block of a VL arbitration table.
     Arbitration { port_index: PortIndex, block: u8 },
@@ -27,7 +29,7 @@ pub(crate) enum Write {
     Activate(PortIndex),
 }
 
-/// Number of writes of each kind.
+/// Numbers of written attributes, tables and blocks, and of changed LFT entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Number of writes of PortInfo, including those that activate ports.

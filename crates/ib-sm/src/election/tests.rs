@@ -28,8 +28,7 @@ const STATES: [SmState; 4] =
 
 #[test]
 fn election_with_one_other_sm() {
-    // Each row is a state of this SM and a state of the other SM. Of the two outcomes, the first is for another SM that
-    // loses the election, and the second is for one that wins.
+    // Columns: state of this SM, state of the other SM, outcome if this SM wins the election, outcome if this SM loses.
     let port_index =
         found(&[manager(1, 0, SmState::MASTER)]).managers.keys().next().copied().unwrap();
     let (wait, give) = (Outcome::Standby(port_index), Outcome::HandOver(port_index));

@@ -37,8 +37,8 @@ pub(super) fn between(last: Option<&Subnet>, new: &Subnet) -> Vec<SmEvent> {
     events
 }
 
-/// Returns all links of those nodes that differ between the two states. Each link begins with the end that has the
-/// lower node index or, on the same node, the lower port number.
+/// Returns the links of `found`, except those that begin at a node that is unchanged in `other`. Each link begins with
+/// the end that has the lower node index or, on the same node, the lower port number.
 fn links<'a>(
     found: &'a DiscoveredSubnet,
     other: &'a DiscoveredSubnet,

@@ -17,7 +17,7 @@ use crate::plan::{Plan, TableQuality};
 pub enum SmEvent {
     /// The SM has found a fault.
     Fault(Fault),
-    /// The SM has written no tables, because planning failed or the plan was refused. Holds the reason.
+    /// The SM has no plan, and therefore has written no tables. Holds the reason.
     NoPlan(String),
     /// The SM has a plan, but warns about it. Holds the warning.
     Warning(String),
@@ -35,7 +35,7 @@ pub enum SmEvent {
     DiscoveryStart(DiscoveryStart),
     /// A port with LIDs has appeared or disappeared since the subnet was last up.
     Port(Box<PortChange>),
-    /// A link has appeared or disappeared, and the subnet was up before.
+    /// A link has appeared or disappeared since the subnet was last up.
     Link(Box<LinkChange>),
 }
 
@@ -102,7 +102,7 @@ pub struct PortChange {
 /// A link that has appeared or disappeared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkChange {
-    /// Both ends.
+    /// The ports at both ends of the link.
     pub ends: (PortName, PortName),
     /// True if the link has appeared; false if it has disappeared.
     pub is_new: bool,
@@ -117,7 +117,7 @@ pub struct DiscoveryStart {
     pub is_full: bool,
 }
 
-/// A port in its state at the last discovery.
+/// State of a port when the subnet was last up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
     /// The GUID of the node.
@@ -130,7 +130,7 @@ pub struct PortStatus {
     pub kind: NodeKind,
     /// The number of the port on its node.
     pub number: u8,
-    /// The base LID. A switch port has the LID of port 0. 0 if there is none.
+    /// The base LID; 0 if the port has no LID. All ports of a switch have the LID of its port 0.
     pub lid: u16,
     /// The last PortInfo, if the port has responded.
     pub info: Option<PortInfo>,

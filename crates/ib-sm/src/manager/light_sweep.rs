@@ -18,8 +18,9 @@ pub(super) struct LightSweeps {
     count: u32,
     /// GUIDs of switches whose tables the next light sweep reads completely.
     doubtful: BTreeSet<Guid>,
-    /// Switches whose `PortStateChange` flag was cleared after their ports had been read. Changes of ports after the
-    /// read and before the clearing may have been missed. For each switch, the value is the next port to check.
+    /// For each switch whose ports may have changed unnoticed, the next port to query. The SM cleared the
+    /// `PortStateChange` flag of these switches after it had read their ports. It may have missed changes between the
+    /// two.
     uncertain: BTreeMap<Guid, u8>,
 }
 

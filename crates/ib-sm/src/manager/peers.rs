@@ -13,7 +13,7 @@ use crate::election::{self, Order};
 use crate::multicast::MulticastTables;
 
 impl SubnetManager {
-    /// Processes a received request or trap. Returns true if it was addressed to an SM.
+    /// Processes a received trap, or a received Get or Set of SMInfo. Returns false for all other MADs.
     pub(super) fn handle_request(&mut self, now: Instant, datagram: &Datagram) -> bool {
         let mad = &datagram.mad;
         if !mad.class().is_smp() || mad.base_version() != 1 {
@@ -28,21 +28,21 @@ impl SubnetManager {
         true
     }
 
-    /// Responds to a Get or Set of SMInfo with this SM's attribute.
+    /// Responds to a Get or Set of SMInfo with the SMInfo of this SM.
     fn answer(&mut self, datagram: &Datagram, status: MadStatus) {
         let mut mad = datagram.mad;
         mad.set_attribute(&self.info());
         smp::answer(&mut mad, status);
         if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE {
-            // The link advances the hop pointer. Therefore the response starts with the hop pointer of the request,
-            // which is zero on ibsim.
+            // The link (`MadLink`) advances the hop pointer of each SMP that it sends. Therefore the response starts
+            // with the hop pointer of the received request, which is zero on ibsim.
             mad.set_hop_pointer(datagram.mad.hop_pointer());
         }
         self.smps.respond(datagram.reply(mad));
     }
 
     fn handle_trap(&mut self, now: Instant, datagram: &Datagram) {
-        // Only the master sends TrapRepress for a trap.
+        // Only the master processes a trap, and responds with TrapRepress.
         if self.state != SmState::MASTER {
             return;
         }
@@ -107,7 +107,7 @@ impl SubnetManager {
         match order {
             Order::Nothing => {}
             Order::TakeOver => {
-                // The other master may have written tables in the switches, so this SM no longer knows the tables.
+                // The former master may have written tables in the switches, so this SM no longer knows the tables.
                 self.subnet.forget_tables();
                 self.subnet.multicast = MulticastTables::default();
                 self.cache = None;
@@ -137,7 +137,7 @@ impl SubnetManager {
         self.explore(now);
     }
 
-    /// Becomes a standby SM that polls the SM at the given port. That SM is the master, or will be.
+    /// Becomes a standby SM that polls the SM at the given port. That SM is the master, or will become the master.
     pub(super) fn stand_by(&mut self, now: Instant, master: PortIndex) {
         self.become_state(SmState::STANDBY);
         self.subnet.is_fresh = true;
@@ -194,7 +194,7 @@ impl SubnetManager {
             }
             self.stand_by(now, to);
         } else {
-            // The other SM did not accept the subnet, so this SM remains the master.
+            // The receiver of the HANDOVER did not accept it, so this SM remains the master.
             self.plan(now);
         }
     }

@@ -13,8 +13,9 @@ use crate::plan::TableQuality;
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     events: VecDeque<SmEvent>,
-    /// Faults of the last complete sweep, and faults of the current sweep.
+    /// Faults of the previous sweep.
     last_faults: BTreeSet<String>,
+    /// Faults of the current sweep or, between sweeps, of the last sweep.
     faults: BTreeSet<String>,
     /// The last reported reason why there is no plan; `None` if there is a plan or no reason was reported.
     refusal: Option<String>,
@@ -77,8 +78,7 @@ impl Reporter {
         self.refusal = None;
     }
 
-    /// Drops the alarms and the quality of the tables, because another SM is the master, or no subnet was discovered
-    /// yet.
+    /// Drops the alarms and the quality of the tables. They do not apply after a change of the SM's state.
     pub(super) fn forget_tables(&mut self) {
         (self.quality, self.alarms) = (None, BTreeMap::new());
     }
@@ -88,7 +88,7 @@ impl Reporter {
         self.alarms.values()
     }
 
-    /// Replaces all alarms. If an alarm was raised before, it keeps the time at which it was raised.
+    /// Replaces all alarms. If an alarm of the same kind is already raised, the new alarm keeps its time.
     pub(super) fn raise(&mut self, now: Instant, alarms: Vec<Alarm>) {
         let last = std::mem::take(&mut self.alarms);
         for alarm in alarms {

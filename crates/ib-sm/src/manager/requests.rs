@@ -81,7 +81,8 @@ impl SubnetManager {
             if let Purpose::Write(Write::Clear { node, .. } | Write::Lft { node, .. }) = purpose
                 && (attempts > 1 || result.is_err())
             {
-                // A delayed copy of the write may still arrive, and may then overwrite a later write.
+                // A delayed copy of this write may still arrive and overwrite a later write, so the next light sweep
+                // reads the LFT.
                 self.light_sweeps.recheck_table(self.subnet.found.node(node).info.node_guid);
             }
             if let Purpose::Write(Write::Switch(node)) = purpose

@@ -27,12 +27,13 @@ const FIRST_GRANT: u32 = 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SaBudget {
     saved: u32,
-    /// Number of completed SMPs since the last grant.
+    /// Number of SMPs that have completed since completed SMPs last granted a microsecond.
     smps: u32,
     /// Time in microseconds that the SA may still use in the current slice, while no sweep runs.
     turn: u32,
-    /// The time at which the timer next adds processing time to the budget, and how many microseconds it added last.
+    /// The time at which the timer next adds processing time to the budget.
     next: Option<Instant>,
+    /// Last grant of the timer in microseconds; 0 if an SMP has completed or the sweep has ended since.
     grant: u32,
 }
 
@@ -69,12 +70,12 @@ impl SaBudget {
         self.saved = self.saved.saturating_sub(MAD_COST);
     }
 
-    /// Starts the timer of grants, unless it is running. This is needed while SA requests wait during a sweep.
+    /// Starts the grant timer, unless it is running. The timer runs while SA requests wait during a sweep.
     pub(super) fn start_timer(&mut self, now: Instant) {
         self.next.get_or_insert(now + GRANT_INTERVAL);
     }
 
-    /// Grants processing time to the SA if the timer of grants has expired.
+    /// Grants processing time to the SA if the grant timer has expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         if self.next.is_some_and(|at| at <= now) {
             self.grant = (self.grant * 2).clamp(FIRST_GRANT, MAX_BUDGET);

@@ -27,7 +27,7 @@ pub(super) enum Purpose {
     State(PortIndex),
     /// Standby SM: read SMInfo of the master.
     Master(PortIndex),
-    /// Set(SMInfo) HANDOVER to an SM of higher priority.
+    /// Set(SMInfo) HANDOVER to an SM that wins the election.
     HandOver(PortIndex),
 }
 
@@ -82,7 +82,7 @@ impl Smps {
             on_loss: OnLoss::Retry,
             ..Request::new(Remote::directed(), mad).with_timing(self.timing)
         };
-        let transaction = self.requester.start(request).expect("Get and Set have responses");
+        let transaction = self.requester.start(request).expect("the request is a Get or Set");
         self.purposes.insert(transaction, purpose);
     }
 
@@ -100,7 +100,8 @@ impl Smps {
         self.responses.push_back(response);
     }
 
-    /// Processes a received MAD or the loss of a request. Returns true if it belonged to a request in flight.
+    /// Processes a received MAD or the loss of a request. Returns true if the MAD or loss belongs to a request in
+    /// flight.
     pub(super) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         self.requester.handle(now, incoming)
     }

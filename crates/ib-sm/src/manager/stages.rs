@@ -62,7 +62,8 @@ impl SubnetManager {
         self.stage = Stage::Discovering(Box::new(discovery));
     }
 
-    /// Starts a light sweep. If the SM has no complete subnet, starts a discovery instead.
+    /// Starts a light sweep. Requests a full discovery instead after a sweep that was incomplete or had faults. Does
+    /// the same if this SM is not the master, or if no switch is known.
     pub(super) fn start_light_sweep(&mut self) {
         self.counters.light_sweeps += 1;
         let left = self.light_sweeps.start(&self.subnet.found, &self.subnet.tables);
@@ -124,7 +125,7 @@ impl SubnetManager {
             unreachable!("the caller matched the stage")
         };
         let DiscoveryResult { found, faults, same_shape, failed, reset } = discovery.finish();
-        // An incomplete discovery of an SM that is not the master may have missed the master.
+        // Until this SM is the master, a discovery with faults is repeated once, because it may have missed the master.
         let blind = self.state != SmState::MASTER && !faults.is_empty();
         if failed || blind && self.triggers.take_repeat() {
             self.triggers.require_full_discovery("the last discovery was incomplete");
@@ -157,7 +158,7 @@ impl SubnetManager {
         }
     }
 
-    /// Ignores other SMs whose `SM_Key` differs from the configured one, unless that is 0.
+    /// Ignores other SMs whose `SM_Key` differs from the configured key. Ignores none if the configured key is 0.
     fn ignore_foreign_sms(&mut self) {
         let key = self.config.sm_key;
         let knows = |info: &SmInfo| key == 0 || info.sm_key == key;
@@ -180,8 +181,8 @@ impl SubnetManager {
             self.sweep.cached = true;
             return self.configure(now, plan);
         }
-        // Until this SM has brought the subnet up, entries in the switches may be those of another SM. They are not
-        // kept.
+        // LFT entries in the switches are not kept until this SM has brought the subnet up, because another SM may have
+        // written them.
         let in_use = TablesInUse {
             keep: !self.subnet.is_fresh
                 && !self.config.routing.lids.reassign
@@ -195,7 +196,7 @@ impl SubnetManager {
     }
 
     /// Checks the tables in the switches against the topology of the last discovery. Returns their quality, and the
-    /// first pair whose packets do not arrive; `None` if no table is known.
+    /// first unreachable pair of a switch and a LID; `None` if no table is known.
     pub(super) fn assess_tables_in_use(&self) -> Option<(TableQuality, Option<String>)> {
         PlanJob::new(&self.subnet.found, &self.config, self.tables_in_use(), Arc::default())
             .assess()
@@ -283,7 +284,7 @@ impl SubnetManager {
         self.become_idle(now);
     }
 
-    /// Passes the subnet, which is up now, to the SA. Reports the ports that have appeared or disappeared.
+    /// Passes the subnet, which is up now, to the SA. Reports the ports and links that have appeared or disappeared.
     fn serve(&mut self, subnet: Subnet) {
         let own = subnet.found.own.expect("a served subnet includes the SM's port");
         let lid = subnet.base_lid(own).unwrap_or(0);

@@ -69,8 +69,8 @@ impl SubnetManager {
         self.reporter.faults()
     }
 
-    /// Returns all ports of the subnet, node by node, in their state when the subnet was last up. Returns none if it
-    /// was never up.
+    /// Returns all ports of the subnet, node by node, in their state when the subnet was last up. Returns an empty list
+    /// if the subnet was never up.
     #[must_use]
     pub fn ports(&self) -> Vec<PortStatus> {
         let Some(subnet) = self.served.as_deref() else { return Vec::new() };
@@ -127,7 +127,8 @@ impl SubnetManager {
         self.config.routing.lids = lids;
     }
 
-    /// Puts the SM into the state NOT-ACTIVE, until another SM enables it. The SM must not manage a subnet.
+    /// Puts the SM into the state NOT-ACTIVE, until the master enables it. The caller must do so before the SM becomes
+    /// the master.
     pub fn deactivate(&mut self) {
         self.become_state(SmState::NOT_ACTIVE);
         self.stage = Stage::NotActive;

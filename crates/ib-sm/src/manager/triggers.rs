@@ -8,7 +8,7 @@ use ib_types::{Guid, Instant};
 /// Minimum time between two full discoveries that traps of unknown ports cause.
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 
-/// If nodes repeatedly do not respond, the sweep interval doubles at most this many times.
+/// After consecutive sweeps with failed writes, the wait for the next sweep doubles at most this many times.
 const MAX_DOUBLINGS: u32 = 8;
 
 /// Reason for a discovery, if nodes have caused it by traps or change flags.
@@ -22,15 +22,15 @@ pub(super) struct Triggers {
     why: Option<String>,
     /// GUIDs of nodes that have reported changes. If there are only a few, a partial discovery suffices.
     changed: BTreeSet<Guid>,
-    /// True if the next sweep has to start soon, because a sweep was incomplete or an SM of higher priority is
-    /// starting.
+    /// True if the next sweep has to start soon. The reasons are an incomplete sweep, a trap of an unknown port, or
+    /// another SM that outranks this SM and is still in a discovery.
     pub(super) is_unsettled: bool,
-    /// True if a discovery with faults was already repeated. Further discoveries with faults are not repeated until the
-    /// result of a discovery has been used.
+    /// True if a discovery was repeated because of faults, and no result was accepted since. The next result is then
+    /// accepted in spite of faults.
     has_repeated: bool,
     /// From this time on, a trap of an unknown port starts a full discovery at once.
     search_from: Instant,
-    /// Number of consecutive sweeps with incomplete writes.
+    /// Number of consecutive sweeps in which a write failed.
     incomplete_sweeps: u32,
 }
 
@@ -100,8 +100,8 @@ impl Triggers {
         Some(self.search_from)
     }
 
-    /// Returns true if a discovery that may have missed the master has to be repeated. Returns true only once until
-    /// `accept_discovery` is called.
+    /// Returns true if a discovery with faults may be repeated. This is the case once after each call of
+    /// `accept_discovery`.
     pub(super) const fn take_repeat(&mut self) -> bool {
         !std::mem::replace(&mut self.has_repeated, true)
     }
@@ -119,8 +119,8 @@ impl Triggers {
             if incomplete { self.incomplete_sweeps.saturating_add(1) } else { 0 };
     }
 
-    /// Returns the time at which the next sweep is due. Nodes that never respond are queried at growing intervals. The
-    /// first of these intervals is `patience`.
+    /// Returns the time at which the next sweep is due: after `interval` or, if `is_unsettled`, already after
+    /// `patience`. Each consecutive incomplete sweep doubles `patience`.
     pub(super) fn next_sweep(
         &self,
         now: Instant,

@@ -114,7 +114,7 @@ struct Flags {
     sl: Option<u8>,
     /// True if the group itself specifies a service level.
     own_sl: bool,
-    /// Bit mask of the group's scopes.
+    /// Scopes of the group: bit n stands for scope n. Without any bit, the scope is link-local.
     scopes: u16,
     q_key: Option<u32>,
     traffic_class: Option<u8>,
@@ -249,7 +249,7 @@ impl Reader<'_> {
                 self.member(definition, name, value)?;
                 continue;
             }
-            // Groups do not inherit the traffic class.
+            // Groups inherit all flags of the definition except the traffic class.
             let inherited = Flags { traffic_class: None, ..definition.flags };
             let mut flags = Flags { sl: None, ..inherited };
             for word in words.by_ref() {
@@ -315,7 +315,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a flag of a group. Returns false if the name is not a flag of groups.
+    /// Reads a flag of a group. Returns false if groups have no flag with this name.
     fn group_flag(&mut self, flags: &mut Flags, flag: Word<'_>, value: Option<Word<'_>>) -> bool {
         const NAMES: [(&str, u64); 7] = [
             ("mtu", 63),

@@ -84,7 +84,7 @@ fn partition_without_key_gets_a_free_one() {
     assert_eq!(
         warnings(&partitions).len(),
         1,
-        "only the definition without name and key has no effect"
+        "only the definition without name and P_Key causes a warning"
     );
 }
 

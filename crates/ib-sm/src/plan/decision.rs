@@ -63,14 +63,14 @@ pub(crate) enum Choice {
     Refuse,
 }
 
-/// An alarm about the resulting tables in the switches.
+/// An alarm about the tables that the switches hold after the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableAlarm {
-    /// The tables have a credit loop. Holds the candidate that reaches as many pairs as these tables, but without a
-    /// loop, if any.
+    /// The tables have a credit loop. Holds the index of the best candidate that reaches at least as many pairs without
+    /// a loop; `None` if there is none.
     CreditLoops { avoided_by: Option<usize> },
-    /// The tables lose packets between ports that cables connect. Holds the candidate that reaches the most pairs, if
-    /// it reaches more than the tables.
+    /// The tables lose packets between ports that cables connect. Holds the index of the candidate that reaches the
+    /// most pairs; `None` if no candidate reaches more pairs than the tables.
     Unreachable { reached_by: Option<usize> },
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum TableAlarm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) choice: Choice,
-    /// Quality of the resulting tables in the switches; `None` if the switches hold no tables.
+    /// Quality of the tables that the switches hold after the decision; `None` if they hold no tables.
     pub(crate) quality: Option<TableQuality>,
     /// The alarms. The candidates that they name were not programmed, because the configuration does not allow it.
     pub(crate) alarms: Vec<TableAlarm>,

@@ -46,7 +46,7 @@ fn arbitration_entries_are_limited_by_the_port() {
     assert_eq!(numbers, [1, 2, 3]);
     assert_eq!(blocks[0].1.entries, [entry(1, 1); 32], "with 8 VLs, VL 9 is mapped to VL 1");
     let second = blocks[1].1.entries;
-    assert_eq!((second[3], second[4]), (entry(1, 1), entry(0, 0)), "36 entries");
+    assert_eq!((second[3], second[4]), (entry(1, 1), entry(0, 0)), "only 36 entries fit");
     let high = blocks[2].1.entries;
     assert_eq!((high[0], high[7], high[8]), (entry(0, 4), entry(7, 0), entry(0, 0)));
     assert_eq!(qos.arbitration(VlCap::VL0_7, 0, 0), []);

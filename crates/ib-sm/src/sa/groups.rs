@@ -58,7 +58,7 @@ const KEEPING: JoinState = JoinState(JoinState::FULL_MEMBER.0 | JoinState::SEND_
 pub(crate) struct Group {
     /// The record of the group. Fields that are specific to members are zero.
     shared: MCMemberRecord,
-    /// By port GID, the join state of each member, and true if another port has joined for it (`ProxyJoin`).
+    /// By port GID, the join state of each member, and true if other ports may change its membership (`ProxyJoin`).
     members: BTreeMap<Gid, (JoinState, bool)>,
     /// True if the group also exists without members, because a partition configures it.
     is_permanent: bool,
@@ -327,7 +327,7 @@ impl Groups {
         let group = self.by_gid.get_mut(&wanted.mgid).ok_or(MadStatus::SA_REQUEST_INVALID)?;
         let member = group.members.get_mut(&wanted.port_gid);
         let (state, proxy_join) = member.ok_or(MadStatus::SA_REQUEST_INVALID)?;
-        // o15-0.1.14.
+        // Source: o15-0.1.14.
         if wanted.join_state.0 == 0 || wanted.join_state.0 & !state.0 != 0 {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
@@ -398,7 +398,9 @@ impl Groups {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let (&gid, group) = self.by_gid.range((from, Bound::Unbounded)).next()?;
         // P_Keys are compared without the membership bit.
-        let wanted = MCMemberRecord::parse(query.template.first_chunk().expect("52 bytes"));
+        let wanted = MCMemberRecord::parse(
+            query.template.first_chunk().expect("the template holds a record"),
+        );
         let partition = group.shared.p_key.partition();
         let is_wanted = !query.mask.has(P_KEY) || wanted.p_key.partition() == partition;
         let is_visible =
@@ -538,8 +540,8 @@ impl Groups {
 }
 
 impl super::Sa {
-    /// Replaces the groups of the partitions. Missing groups are created. A group that no partition configures any more
-    /// is deleted when no full member or send-only full member is left in it, and at once if there is none.
+    /// Replaces the groups of the partitions. Creates missing groups. Deletes each group that no partition configures
+    /// any more, as soon as it has neither a full member nor a send-only full member.
     pub(crate) fn set_partitions(&mut self, config: &SmConfig) {
         let asked = of_partitions(config);
         let wanted: BTreeSet<Gid> = asked.iter().map(|(_, group)| group.mgid).collect();

@@ -47,9 +47,9 @@ pub(super) struct Sources<'a> {
 #[derive(Debug)]
 pub(super) enum RecordSearch {
     Paths(PathQuery),
-    /// Records of discovered attributes and written tables.
+    /// Search for records of nodes, ports, links and tables.
     DiscoveredSubnet(Box<RecordQuery>),
-    /// Records of registrations.
+    /// Search for services, subscriptions or group members.
     Registered(Box<RegisteredQuery>),
 }
 
@@ -74,8 +74,8 @@ enum Cursor {
 }
 
 impl RegisteredQuery {
-    /// Starts the search for the records that a request selects; `None` if the SA has no such
-    /// records.
+    /// Starts the search for the records that a request selects; `None` unless the request is for services,
+    /// subscriptions or group members.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
         request: &Mad,

@@ -35,8 +35,8 @@ use component::*;
 /// Maximum number of paths in a response.
 const MAX_PATHS: usize = 1 << 20;
 
-/// `Preference` of paths between LIDs whose offsets in the selected ranges of their ports differ. Other paths have 0,
-/// which is the best. The values are those of OpenSM.
+/// `Preference` of paths whose SLID and DLID have different offsets from the first LID that the request admits. Paths
+/// with equal offsets have 0, the best preference. The values are those of OpenSM.
 const BETWEEN_OFFSETS: u8 = 2;
 
 /// All valid MTUs.
@@ -243,7 +243,7 @@ pub(super) fn trace_records(
     if paths.next().is_some() {
         return Err(MadStatus::SA_TOO_MANY_RECORDS);
     }
-    let path = PathRecord::parse(bytes.first_chunk().expect("a record has its length"));
+    let path = PathRecord::parse(bytes.first_chunk().expect("each chunk holds one record"));
     let ends = subnet.by_lid(path.slid).zip(subnet.by_lid(path.dlid));
     let (from, to) = ends.ok_or(MadStatus::SA_NO_RECORDS)?;
     let steps = subnet.steps(from, to, path.dlid).ok_or(MadStatus::SA_NO_RECORDS)?;
@@ -273,7 +273,7 @@ fn ends(subnet: &Subnet, gid: Option<Gid>, lid: Option<u16>) -> PortSet {
     let by_gid = gid.map(|gid| Some(gid).filter(own).and_then(|gid| subnet.by_guid(gid.guid())));
     let by_lid = lid.map(|lid| subnet.by_lid(lid));
     if [by_gid, by_lid].contains(&Some(None)) {
-        // If no port has the GID or LID, no path is selected.
+        // If no port has the given GID or LID, the request selects no ports.
         return no_ports();
     }
     match (by_gid.flatten(), by_lid.flatten()) {
@@ -285,8 +285,9 @@ fn ends(subnet: &Subnet, gid: Option<Gid>, lid: Option<u16>) -> PortSet {
 
 /// Appends the paths from one port to another.
 ///
-/// If the ports have several LIDs, paths between equal LID offsets come first. The other paths follow, ordered by SLID.
-/// Offsets count from the first LID that the request admits. Therefore a given SLID is first paired with the base DLID.
+/// If the ports have several LIDs, paths whose SLID and DLID have equal offsets come first. The other paths follow,
+/// ordered by SLID. Offsets count from the first LID that the request admits. Therefore, if the request gives the SLID,
+/// the first path leads to the base DLID.
 fn pair(
     subnet: &Subnet,
     mask: ComponentMask,
@@ -343,7 +344,7 @@ fn common_partition(
     }
 }
 
-/// Returns the properties of a path in a partition; `None` if the request excludes the path.
+/// Returns a record with the properties of a path in a partition; `None` if the request excludes the path.
 fn suits(
     subnet: &Subnet,
     mask: ComponentMask,

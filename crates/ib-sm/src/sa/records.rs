@@ -1,4 +1,4 @@
-//! Records of discovered attributes and written tables.
+//! Records of nodes, ports, links and tables, as the SM has discovered or written them.
 //!
 //! Records are collected port by port, so that the SA can interrupt the collection of a large table. If the request
 //! gives a LID, only the port with this LID is checked; otherwise all ports are checked. Clients that are not trusted
@@ -90,8 +90,9 @@ pub(super) struct RecordQuery {
     viewer: Option<PortIndex>,
     kind: Kind,
     ends: PortSet,
-    /// Index of the end port to check next. At a switch, also the number of the port to check next.
+    /// Index of the end port to check next.
     next: usize,
+    /// Number of the port to check next, if the end port is port 0 of a switch.
     port: u8,
     /// The search ends once it has found this many records.
     enough: usize,
@@ -99,8 +100,8 @@ pub(super) struct RecordQuery {
 }
 
 impl RecordQuery {
-    /// Starts the search for the records that a request selects; `None` if the SA has no such
-    /// records.
+    /// Starts the search for the records that a request selects; `None` if [`Kind`] does not have the requested
+    /// attribute.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
         request: &Mad,
@@ -210,7 +211,8 @@ fn port_info_record(
     const OPTIONS: u8 = 2;
     let query = &source.query;
     let Some(info) = source.subnet.found.port(port_index).info.as_deref() else { return 1 };
-    let wanted = PortInfoRecord::parse(query.template.first_chunk().expect("68 bytes"));
+    let wanted =
+        PortInfoRecord::parse(query.template.first_chunk().expect("the template holds a record"));
     let options = if query.mask.has(OPTIONS) { wanted.options } else { 0 };
     let mut query = query.without(OPTIONS);
     if source.at_least {

@@ -34,7 +34,7 @@ pub(crate) struct Subnet {
     is_open: bool,
     /// True if switches enforce the partitions at the ports of hosts.
     checks: bool,
-    /// Service level of each partition, by P_Key number. Empty if quality of service is disabled.
+    /// Service level of each partition, by P_Key without membership bit. Empty if quality of service is disabled.
     levels: BTreeMap<u16, ServiceLevel>,
     /// Row of each switch in the tables of the plan, by node index.
     rows: Vec<Option<SwitchId>>,

@@ -68,7 +68,7 @@ fn run(seed: u64) -> Tally {
     };
     let faults = random_faults(&fabric, seed, BAD, count);
     let faults: Vec<Step> = faults.into_iter().filter(honest).collect();
-    sim.load_script(&faults).expect("the faults fit the fabric");
+    sim.load_script(&faults).expect("the fabric has all faulty nodes");
     if std::env::var_os("SM_FIRST").is_some() {
         eprintln!("{kind}, {engine}, {} faults", faults.len());
         faults.iter().for_each(|step| eprintln!("  {:?} {:?}", step.at, step.command));
@@ -81,7 +81,7 @@ fn run(seed: u64) -> Tally {
         use_ucast_cache: draw(seed, 5, 2) == 0,
         qos: (draw(seed, 6, 4) == 0).then(QosConfig::default),
         routing: RoutingConfig {
-            engines: format!("{engine},no_fallback,minhop").parse().expect("a list of engines"),
+            engines: format!("{engine},no_fallback,minhop").parse().expect("the list is valid"),
             ..RoutingConfig::default()
         },
         ..SmConfig::default()

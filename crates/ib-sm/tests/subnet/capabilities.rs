@@ -9,7 +9,7 @@ use ib_wire::mad::{AttributeId, MadStatus, Method};
 use crate::lab::{Lab, generated};
 use crate::walk::{Connected, Host};
 
-/// Starts an SM on a fabric whose PortInfo is changed, and waits until the subnet is up.
+/// Starts an SM, and waits until the subnet is up. `change` changes each PortInfo that the SM receives.
 fn with_port_info(kind: &str, config: SmConfig, change: impl Fn(&mut PortInfo) + 'static) -> Lab {
     let mut lab = Lab::new(kind);
     lab.corrupt(move |datagram| {
@@ -45,7 +45,7 @@ fn lids_do_not_exceed_linear_fdb_cap() {
         assert!(connected.hosts.iter().all(|host| sim.port_info(host.port).lid < cap));
         let (served, left): (Vec<Host>, Vec<Host>) =
             connected.hosts.iter().partition(|host| sim.port_info(host.port).lid > 0);
-        assert_eq!(left.len(), without, "only hosts have no LID");
+        assert_eq!(left.len(), without, "all ports without a LID are hosts");
         for host in left {
             assert_eq!(sim.port_info(host.port).port_state, PortState::INIT);
         }
@@ -150,7 +150,7 @@ fn enforcement_is_not_set_on_switches_without_the_capability() {
     lab.add(0, SmConfig::default());
     lab.run_while(|lab| lab.sms[0].reports.is_empty());
     assert_eq!(lab.sms[0].faults, []);
-    let leaf = lab.sim.peer(lab.host(1)).expect("a link");
+    let leaf = lab.sim.peer(lab.host(1)).expect("host 1 has a link");
     assert!(!lab.sim.port_info(leaf).partition_enforcement_inbound);
     lab.check();
 }

@@ -201,7 +201,7 @@ fn credit_loops_of_configured_engines_raise_an_alarm() {
         panic!("unexpected alarm");
     };
     assert_eq!((engine, loops, first.len()), (EngineKind::MinHop, 2, 5));
-    // Up/down finds no root in a ring, and lash needs two VLs.
+    // Up/down finds no root in a ring. Lash avoids the credit loop with two VLs.
     assert_eq!(avoided_by, Some(EngineKind::Lash));
     assert_eq!(tried, [EngineKind::MinHop, EngineKind::Lash]);
     lab.check();
@@ -247,7 +247,7 @@ fn tables_that_a_switch_ignores_are_not_counted_as_written() {
     let interval = Some(3 * SECOND);
     let config = SmConfig { sweep_interval: interval, ..SmConfig::default() };
     let mut lab = up("fat-tree 4 3", config);
-    let leaf = lab.sim.place(lab.live_peer(lab.host(2)).expect("a link")).0;
+    let leaf = lab.sim.place(lab.live_peer(lab.host(2)).expect("the link of the host is up")).0;
     let leaf = lab.sim.node_name(leaf).to_owned();
     lab.command(&format!("IgnoreLft \"{leaf}\" all"));
     lab.command(&format!("Unlink \"{leaf}\"[3]"));
@@ -308,7 +308,7 @@ fn open_ring(config: SmConfig) -> (Lab, String) {
     let mut ports = ports.filter(|&port| {
         lab.sim.peer(port).is_some_and(|peer| lab.sim.is_switch(lab.sim.place(peer).0))
     });
-    let number = lab.sim.place(ports.next().expect("the switch has a trunk")).1;
+    let number = lab.sim.place(ports.next().expect("the switch has a link to a switch")).1;
     let cut = format!("\"{}\"[{number}]", lab.sim.node_name(switch));
     lab.command(&format!("unlink {cut}"));
     lab.add(0, config);
@@ -445,7 +445,8 @@ fn broadcast_group_is_created_and_removed_with_its_partition() {
     let mut keys = |lab: &mut Lab, text: &str| {
         let partitions = Partitions::read("p", text.as_bytes()).expect("partitions");
         lab.sms[0].manager.set_partitions(partitions);
-        // The requester sees the groups of the partitions in its P_Key table. A sweep writes that table.
+        // The requester sees only groups of the partitions in its P_Key table. Therefore a sweep first writes the new
+        // table.
         let now = lab.sim.now();
         lab.sms[0].manager.sweep(now);
         lab.run_for(5 * SECOND);
@@ -477,8 +478,8 @@ fn response_has_the_hop_pointer_of_the_directed_route_request() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let what = (AttributeId::SM_INFO, 0);
     let now = lab.sim.now();
-    // The hop pointer of a received request depends on the link. On ibsim it is 0. At HCAs it is one more than the
-    // number of hops.
+    // The hop pointer of a received request depends on the kind of port. At a port of ibsim it is 0. At an HCA it is
+    // one more than the number of hops.
     for pointer in [0, 3] {
         let mut mad = smp::directed_request(Method::GET, TransactionId(5), what, &[1, 2]);
         mad.set_hop_pointer(pointer);

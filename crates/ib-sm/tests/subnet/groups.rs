@@ -37,7 +37,7 @@ fn join(lab: &mut Lab, host: usize, mgid: Gid) -> MCMemberRecord {
     let what = (Method::SET, ComponentMask::of(named));
     let answer = lab.ask_records(&mut sa_client, what, &wanted);
     assert_eq!(answer.status(), MadStatus::OK, "host {host}");
-    answer.mad().attribute().expect("a record")
+    answer.mad().attribute().expect("the response holds a record")
 }
 
 /// Joins the given hosts to a new group. Returns the group.
@@ -79,9 +79,9 @@ fn delivered(lab: &mut Lab, from: usize, mlid: u16) -> Vec<usize> {
 fn datagram() -> Vec<u8> {
     let bth = Bth { opcode: Opcode::UD_SEND_ONLY, ..Bth::default() };
     let mut bytes = vec![0; Bth::LENGTH + Deth::LENGTH + 4];
-    bth.emit(bytes[..Bth::LENGTH].first_chunk_mut().expect("12 bytes"));
+    bth.emit(bytes[..Bth::LENGTH].first_chunk_mut().expect("a BTH has 12 bytes"));
     let deth = Deth { q_key: QKey(0x1234), source: Qpn::truncated(9) };
-    deth.emit(bytes[Bth::LENGTH..].first_chunk_mut().expect("8 bytes"));
+    deth.emit(bytes[Bth::LENGTH..].first_chunk_mut().expect("the packet has room for a DETH"));
     bytes
 }
 
@@ -126,8 +126,8 @@ fn restarted_switch_gets_its_multicast_tables() {
     for switches in ["leaf", "all"] {
         let mut lab = up("torus 3x3 hosts=1");
         let group = group(&mut lab, &[1, 4, 7]);
-        let own = lab.sim.place(lab.sim.peer(lab.host(0)).expect("it is linked")).0;
-        let leaf = lab.sim.place(lab.sim.peer(lab.host(4)).expect("it is linked")).0;
+        let own = lab.sim.place(lab.sim.peer(lab.host(0)).expect("host 0 is linked")).0;
+        let leaf = lab.sim.place(lab.sim.peer(lab.host(4)).expect("host 4 is linked")).0;
         let nodes: Vec<_> = lab.sim.node_ids().filter(|&node| lab.sim.is_switch(node)).collect();
         let reset =
             nodes.into_iter().filter(|&at| if switches == "leaf" { at == leaf } else { at != own });
@@ -156,7 +156,7 @@ fn forgotten_client_is_requested_to_reregister() {
         }
     });
     let lid = lab.lid(4);
-    let leaf = lab.sim.place(lab.sim.peer(lab.host(4)).expect("it is linked")).0;
+    let leaf = lab.sim.place(lab.sim.peer(lab.host(4)).expect("host 4 is linked")).0;
     let name = lab.sim.node_name(leaf).to_owned();
     let ports =
         (1..=20).filter_map(|number| lab.sim.find_port(leaf, number).map(|port| (number, port)));

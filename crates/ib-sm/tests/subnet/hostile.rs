@@ -50,7 +50,7 @@ fn corrupt(random: &mut Random, datagram: &mut Datagram) {
 #[test]
 fn malformed_responses_are_survived() {
     let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+        std::env::var(name).map_or(default, |text| text.parse().expect("the variable is a number"))
     };
     let (first, runs) = (number("HOSTILE_FIRST", 0), number("HOSTILE_RUNS", 60));
     for seed in first..first + runs {
@@ -74,8 +74,8 @@ fn malformed_responses_are_survived() {
         lab.add(0, SmConfig { sweep_interval: interval, ..SmConfig::default() });
         lab.run_for(20 * SECOND);
         lab.corrupt(|_| {});
-        // An SM trusts a wrong response that is consistent, until a light sweep gets another response. A new SM has not
-        // received the wrong response.
+        // An SM trusts a wrong response that is consistent, until a light sweep gets another response. Therefore a new
+        // SM, which has received only correct responses, has to bring the subnet up.
         let port = lab.sms[0].port();
         lab.kill(0);
         lab.add_at(port, SmConfig::default());
@@ -108,10 +108,11 @@ fn persistent_inconsistency_is_reported_once() {
 fn light_sweep_detects_a_reset_port_with_few_smps() {
     for is_trunk in [false, true] {
         let mut lab = Lab::new("torus 3x3 hosts=1");
-        let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
+        let leaf = lab.sim.peer(lab.host(3)).expect("host 3 is linked to a switch");
         let to_host = u32::from(lab.sim.place(leaf).1);
         lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
-        // Within 20 s, light sweeps have checked the ports of all switches whose change flags were cleared.
+        // Light sweeps query the ports of each switch whose `PortStateChange` the SM has cleared. After 20 s, they are
+        // done.
         lab.run_for(20 * SECOND);
         let asked = Rc::new(Cell::new(0));
         let counted = Rc::clone(&asked);
@@ -122,12 +123,12 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
         lab.run_for(60 * SECOND);
         assert!(asked.get() <= 61 * 6, "{} SMPs in 60 light sweeps", asked.get());
         assert_eq!(lab.sms[0].reports.len(), 1, "nothing has changed");
-        // The changed responses report that one switch port was reset, but that the port at the other end of its link
-        // was not.
+        // One response now reports that a switch port is in state Init, although the port at the other end of its link
+        // is Active.
         let mut is_told = false;
         lab.corrupt(move |datagram| {
             let is_it = (datagram.mad.attribute_modifier() != to_host) == is_trunk;
-            // Only port 0 of a switch has a LID.
+            // External ports of switches have LID 0.
             let info = of_ports(&datagram.mad).filter(|info| info.lid == 0 && is_it && !is_told);
             if let Some(info) = info {
                 is_told = true;
@@ -146,9 +147,10 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
 #[test]
 fn link_that_comes_up_during_discovery_is_found() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
-    let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
+    let leaf = lab.sim.peer(lab.host(3)).expect("host 3 is linked to a switch");
     let to_host = u32::from(lab.sim.place(leaf).1);
-    // The last switch first reports that its port to the host is down. It sends no trap when the port comes up.
+    // The switch that is discovered last reports in one response that its port to the host is down. No trap reports
+    // later that the port is up.
     let mut seen = 0;
     lab.corrupt(move |datagram| {
         let is_it = datagram.mad.attribute_modifier() == to_host;

@@ -31,7 +31,7 @@ pub(crate) struct Lab {
 /// Function that changes a received MAD.
 type Corrupt = Box<dyn FnMut(&mut Datagram)>;
 
-/// The tables at the time of the last check for loops.
+/// Checks for forwarding loops: the tables at the time of the last check, and the number of checks.
 #[derive(Default)]
 struct Watch {
     tables: Vec<Vec<u8>>,
@@ -68,8 +68,8 @@ pub(crate) struct SaClient {
 /// Generates a fabric. `kind` is, for example, `"torus 3x3 hosts=1"`.
 pub(crate) fn generated(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
-    let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
-    generate::generate(&kind, &generate::Options::default()).expect("a fabric")
+    let kind = Kind::parse(words[0], &words[1..]).expect("the text is a kind of fabric");
+    generate::generate(&kind, &generate::Options::default()).expect("the fabric can be generated")
 }
 
 impl Lab {
@@ -87,7 +87,7 @@ impl Lab {
         }
     }
 
-    /// From now on, changes all MADs that SMs receive by the given function.
+    /// From now on, calls `corrupt` with every MAD that arrives at an SM, before the SM processes the MAD.
     pub(crate) fn corrupt(&mut self, corrupt: impl FnMut(&mut Datagram) + 'static) {
         self.corrupt = Box::new(corrupt);
     }
@@ -167,7 +167,7 @@ impl Lab {
         for _ in 0..100_000 {
             self.listen(sa_client);
             if let Some(completion) = sa_client.requester.poll_event() {
-                return completion.result.expect("a response");
+                return completion.result.expect("the request gets a response");
             }
         }
         panic!("no response");
@@ -187,7 +187,8 @@ impl Lab {
         self.ask(sa_client, Remote::gsi(manager), mad)
     }
 
-    /// Runs for a short time, and processes the packets that a client receives. Reports are recorded and acknowledged.
+    /// Sends the packets of a client, runs the simulation for 20 µs, and processes the packets that the client has
+    /// received. Reports are recorded and acknowledged.
     pub(crate) fn listen(&mut self, sa_client: &mut SaClient) {
         let now = self.sim.now();
         while let Some(datagram) = sa_client.requester.poll_transmit(now) {
@@ -211,7 +212,7 @@ impl Lab {
     }
 
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts the command");
+        self.sim.run(&text.parse().expect("the text is a command")).expect("the command succeeds");
     }
 
     pub(crate) fn run_for(&mut self, time: Duration) {
@@ -370,7 +371,7 @@ impl Lab {
         }
         for &from in &lids {
             for &to in &lids {
-                let (_, loss) = sim.route(from, to).expect("the port has the LID");
+                let (_, loss) = sim.route(from, to).expect("an end port has the source LID");
                 assert_eq!(loss, None, "packets from {from} to {to} are lost");
             }
         }
@@ -383,7 +384,7 @@ impl Lab {
         let own = |node: NodeId| {
             sim.node_info(sim.find_port(node, 0).expect("every switch has a port 0")).node_guid
         };
-        nodes.find(|&node| own(node) == guid).expect("there is such a switch")
+        nodes.find(|&node| own(node) == guid).expect("a switch has the node GUID")
     }
 
     /// Returns the node that has the given LID.
@@ -392,7 +393,7 @@ impl Lab {
         let end = |node: NodeId| {
             sim.find_port(node, u8::from(!sim.is_switch(node))).expect("every node has an end port")
         };
-        sim.node_ids().find(|&node| sim.port_info(end(node)).lid == lid).expect("the LID is given")
+        sim.node_ids().find(|&node| sim.port_info(end(node)).lid == lid).expect("the LID is in use")
     }
 
     /// Returns the other end of a link that is up.

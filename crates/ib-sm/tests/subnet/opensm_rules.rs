@@ -42,7 +42,7 @@ impl Client {
         self.lab.ask(&mut self.sa_client, manager, mad)
     }
 
-    /// Queries records by GetTable. The SA must not refuse the query.
+    /// Queries records by GetTable. Panics if the SA refuses the query.
     fn table<R: Record>(&mut self, mask: &[u8], template: &R) -> Vec<R> {
         let answer = self.ask(request(Method::GET_TABLE, mask, template));
         assert_eq!(answer.status(), MadStatus::OK);
@@ -58,7 +58,7 @@ impl Client {
     ) -> Result<MCMemberRecord, MadStatus> {
         let answer = self.ask(request(method, mask, wanted));
         match answer.status() {
-            MadStatus::OK => Ok(answer.mad().attribute().expect("a member")),
+            MadStatus::OK => Ok(answer.mad().attribute().expect("the response holds a record")),
             status => Err(status),
         }
     }
@@ -75,9 +75,9 @@ fn request<R: Attribute>(method: Method, mask: &[u8], template: &R) -> Mad {
 fn loopback_plug_carries_no_route() {
     let net = b"Switch 8 \"leaf\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n[5] \"leaf\"[5]\n\nHca 1 \"a\"\n\
                 [1] \"leaf\"[1]\n\nHca 1 \"b\"\n[1] \"leaf\"[2]\n\n";
-    let fabric = ib_topology::read("net", net).expect("a net file as ibsim takes it");
-    let leaf = fabric.find_name("leaf").expect("the switch");
-    let plug = fabric.port_id(leaf, 5).expect("its port");
+    let fabric = ib_topology::read("net", net).expect("the text is an ibsim net file");
+    let leaf = fabric.find_name("leaf").expect("the fabric has the switch");
+    let plug = fabric.port_id(leaf, 5).expect("the switch has port 5");
     assert_eq!(fabric.port(plug).peer, Some(plug));
     let mut lab = Lab::with(Sim::new(&fabric, Options::default()));
     lab.add(0, SmConfig::default());
@@ -106,7 +106,8 @@ fn class_port_info_lists_only_supported_features() {
     let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(0));
     mad.set_attribute_id(AttributeId::CLASS_PORT_INFO);
     let answer = client.ask(mad);
-    let data: &[u8; ClassPortInfo::LENGTH] = answer.mad().data().first_chunk().expect("72 bytes");
+    let data: &[u8; ClassPortInfo::LENGTH] =
+        answer.mad().data().first_chunk().expect("the MAD has room for a ClassPortInfo");
     let info = ClassPortInfo::parse(data);
     // OpenSM 3.3.23 has 0x2602 and 0xb5e8. This SA does not support Notice (0x2) and alias GUIDs (0x20).
     assert_eq!((info.capability_mask, info.capability_mask2), (0x2600, 0x2_b5c8));
@@ -158,7 +159,7 @@ fn given_slid_is_paired_with_the_base_dlid_first() {
     const SLID: u8 = 5;
     const NUMB_PATH: u8 = 12;
     let mut config = SmConfig::default();
-    config.routing.lids.lmc = ib_types::Lmc::new(2).expect("an LMC");
+    config.routing.lids.lmc = ib_types::Lmc::new(2).expect("2 is an LMC");
     let mut client = Client::new(config);
     let (one, other) = (client.lab.lid(1), client.lab.lid(4));
     let (sgid, dgid) = (client.gid(1), client.gid(4));

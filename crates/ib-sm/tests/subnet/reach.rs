@@ -1,11 +1,12 @@
-//! Subnets that lose and gain links and switches. After each event, their state is compared with a walk of packets
-//! through the tables in the switches.
+//! Subnets that lose and gain links and switches.
 //!
-//! After each event, the SM gets time to settle. The test then requires:
+//! After each event, the SM gets time to settle. The test then walks packets between all hosts, through the tables and
+//! VLs of the switches, and requires:
 //!
 //! * The tables in the switches connect every pair of hosts that cables connect.
 //! * Every linked port is Active.
-//! * The alarms of the SM agree with a walk of packets through the VLs and tables.
+//! * If the packets can form a credit loop, the SM has raised an alarm.
+//! * No port discards packets because their service level has no VL at this port.
 //!
 //! `SM_REACH_RUNS` is the number of runs, and `SM_REACH_FIRST` is the first seed. `SM_REACH_FIRST=SEED SM_REACH_RUNS=1`
 //! repeats a failed run. `cargo xtask campaign sm` runs many seeds.
@@ -132,7 +133,8 @@ impl Run {
         self.check_loops();
     }
 
-    /// Compares the alarms with a walk through service levels, VLs and tables.
+    /// Walks packets between all hosts, on the VLs of their service levels. Records a failure if a port discards
+    /// packets, or if there is a credit loop without an alarm.
     fn check_loops(&mut self) {
         let sim = &self.lab.sim;
         let sm = &self.lab.sms[0];
@@ -220,7 +222,7 @@ fn draw_vls(rng: &mut Rng) -> (VlCap, Option<QosConfig>) {
             2 => (0..16).map(|_| rng.below(8).to_string()).collect(),
             _ => (0..16).map(|level| (level % 8).to_string()).collect(),
         };
-        let sl2vl = PortQos::parse_sl_to_vl(&vls.join(",")).expect("16 VLs");
+        let sl2vl = PortQos::parse_sl_to_vl(&vls.join(",")).expect("the list has 16 VLs");
         PortQos { sl2vl, max_vls: 1 + rng.below(8) as u8, ..PortQos::default() }
     };
     let qos = (rng.below(3) > 0).then(|| {
@@ -237,7 +239,7 @@ fn run(seed: u64) -> Tally {
     let engines = *pick(&mut rng, &ENGINES);
     let mut routing = RoutingConfig::default();
     if !engines.is_empty() {
-        routing.engines = engines.parse().expect("a list of engines");
+        routing.engines = engines.parse().expect("the text lists engines");
     }
     let mut config = SmConfig {
         routing,
@@ -248,7 +250,7 @@ fn run(seed: u64) -> Tally {
     if rng.below(3) == 0 {
         (config.max_op_vls, config.qos) = draw_vls(&mut rng);
     }
-    config.routing.lids.lmc = Lmc::new(*pick(&mut rng, &[0, 0, 0, 1, 2])).expect("an LMC");
+    config.routing.lids.lmc = Lmc::new(*pick(&mut rng, &[0, 0, 0, 1, 2])).expect("0 to 2 are LMCs");
     let config = (config, rng.below(6) == 0);
     let fabric = generated(kind);
     let name = |port: PortId| {
@@ -291,7 +293,7 @@ fn run(seed: u64) -> Tally {
             run
         }
         2 => {
-            // Switches are powered on one by one and in bursts.
+            // At first, all switches except the one at host 0 are off. They are powered on in groups of one to four.
             let first = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).map(|(id, _)| id);
             let own = first.and_then(|id| {
                 fabric.ports_of(id).find_map(|(_, port)| Some(fabric.port(port.peer?).node))
@@ -368,9 +370,9 @@ fn run(seed: u64) -> Tally {
                     step
                 })
                 .collect();
-            run.lab.sim.load_script(&honest).expect("the faults fit the fabric");
+            run.lab.sim.load_script(&honest).expect("the fabric has all faulty nodes");
             // A delayed SMP can overwrite a newer table. Light sweeps detect this, because they read the tables back
-            // block by block.
+            // block by block. The run therefore waits until they have read all blocks.
             run.lab.run_for(time + AUDITED_WITHIN);
             run.event(&[]);
             run
@@ -385,7 +387,7 @@ fn run(seed: u64) -> Tally {
 #[test]
 fn cabled_hosts_stay_reachable() {
     let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+        std::env::var(name).map_or(default, |text| text.parse().expect("the variable is a number"))
     };
     let (first, runs) = (number("SM_REACH_FIRST", 0), number("SM_REACH_RUNS", 12));
     let mut all = Tally::default();

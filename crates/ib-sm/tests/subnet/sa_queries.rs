@@ -56,9 +56,10 @@ fn path(
     mask: &[u8],
     wanted: &PathRecord,
 ) -> Result<PathRecord, MadStatus> {
-    let answer = query(lab, host, request(Method::GET, (0, mask), wanted)).expect("an answer");
+    let answer =
+        query(lab, host, request(Method::GET, (0, mask), wanted)).expect("the SA responds");
     match answer.status() {
-        MadStatus::OK => Ok(answer.attribute().expect("a path")),
+        MadStatus::OK => Ok(answer.attribute().expect("the response holds a path")),
         status => Err(status),
     }
 }
@@ -152,11 +153,11 @@ fn ports_are_visible_in_common_partitions() {
     assert_eq!(nodes(&mut lab, 3, KEY).len(), 18, "the SA_Key makes all ports visible");
     let guids = all(&mut lab, 1, 0, &GuidInfoRecord::zeroed());
     assert!(guids.iter().all(|record| lids(&lab, &[0, 1, 2]).contains(&record.lid)));
-    // The ports of the switch to hosts of other partitions are hidden, and so is port 0.
+    // Switch ports to hosts of other partitions are hidden, and so are ports 0 of switches.
     let leaf = |lab: &Lab, host| {
-        let port = lab.sim.peer(lab.host(host)).expect("a switch");
+        let port = lab.sim.peer(lab.host(host)).expect("the host is linked");
         let (switch, number) = lab.sim.place(port);
-        (lab.sim.port_info(lab.sim.find_port(switch, 0).expect("port 0")).lid, number)
+        (lab.sim.port_info(lab.sim.find_port(switch, 0).expect("a switch has port 0")).lid, number)
     };
     let (own, other) = (leaf(&lab, 1), leaf(&lab, 3));
     let ports = all(&mut lab, 1, 0, &PortInfoRecord::zeroed());
@@ -176,7 +177,7 @@ fn ports_are_visible_in_common_partitions() {
     let links = all(&mut lab, 1, KEY, &LinkRecord::zeroed());
     assert!(has(&links, other));
     let keys = request(Method::GET, (0, &[0]), &PKeyTableRecord::zeroed());
-    let refused = query(&mut lab, 1, keys).expect("an answer");
+    let refused = query(&mut lab, 1, keys).expect("the SA responds");
     assert_eq!(refused.status(), MadStatus::SA_REQUEST_INVALID);
     assert!(!all(&mut lab, 1, KEY, &PKeyTableRecord::zeroed()).is_empty());
 }
@@ -213,7 +214,7 @@ fn paths_are_visible_in_common_partitions() {
     assert_eq!(key(&mut lab, 1, 2, 1), Ok(PKey(0x0010)));
     assert_eq!(key(&mut lab, 3, 3, 0), Ok(PKey(0x7fff)));
     let none = Err(MadStatus::SA_NO_RECORDS);
-    assert_eq!(key(&mut lab, 3, 1, 2), none, "another partition");
+    assert_eq!(key(&mut lab, 3, 1, 2), none, "hosts 1 and 2 are in another partition");
     assert_eq!(key(&mut lab, 3, 1, 0), none, "the requester is not in the path's partition");
     assert_eq!(key(&mut lab, 3, 3, 3), none, "a limited member cannot communicate with itself");
     assert_eq!(key(&mut lab, 0, 1, 0), Ok(PKey(0x7fff)));
@@ -231,7 +232,7 @@ fn path_has_the_service_level_of_its_partition() {
         let mut lab = up("torus 3x3 hosts=1", SmConfig { partitions, qos, ..SmConfig::default() });
         let plain = between(&lab, 1, 4);
         let record = path(&mut lab, 1, &[DLID, SLID], &plain).unwrap();
-        assert_eq!((record.p_key, record.sl), (PKey(0x8010), own), "the lowest P_Key");
+        assert_eq!((record.p_key, record.sl), (PKey(0x8010), own), "the lowest P_Key is used");
         let default = PathRecord { p_key: PKey::DEFAULT, ..plain };
         let record = path(&mut lab, 1, &[DLID, SLID, P_KEY], &default).unwrap();
         assert_eq!((record.p_key, record.sl), (PKey::DEFAULT, 0));
@@ -262,7 +263,7 @@ fn large_table_does_not_delay_other_requests() {
     let wanted = between(&lab, 1, 4);
     assert!(path(&mut lab, 2, &[DLID, SLID], &wanted).is_ok());
     let records = all(&mut lab, 1, 0, &SlToVlRecord::zeroed());
-    // There are 216 hosts and 216 switches. Each switch has 7 ports and port 0.
+    // Each of 216 hosts has one table. Each of 216 switches has one for each pair of its ports 0 to 7.
     assert_eq!(records.len(), 216 + 216 * 8 * 8);
 }
 

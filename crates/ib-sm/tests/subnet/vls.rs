@@ -63,7 +63,7 @@ fn draw(rng: &mut Rng) -> SmConfig {
         };
         let kind = rng.below(8);
         let vls: Vec<String> = (0..16).map(|level| vl(rng, kind, level).to_string()).collect();
-        let sl2vl = PortQos::parse_sl_to_vl(&vls.join(",")).expect("16 VLs");
+        let sl2vl = PortQos::parse_sl_to_vl(&vls.join(",")).expect("the list has 16 VLs");
         let max_vls = *pick(rng, &[1, 2, 3, 4, 8, 15]);
         PortQos { sl2vl, max_vls, ..PortQos::default() }
     };
@@ -130,7 +130,7 @@ fn path_levels(lab: &mut Lab) -> BTreeMap<(u16, u16), ServiceLevel> {
         let mask = ComponentMask::of(&[SLID]);
         let answer = lab.ask_records(&mut client, (Method::GET_TABLE, mask), &template);
         for path in answer.records::<PathRecord>() {
-            let level = ServiceLevel::new(path.sl).expect("a service level");
+            let level = ServiceLevel::new(path.sl).expect("the SA returns SLs below 16");
             levels.insert((slid, path.dlid), level);
         }
     }
@@ -140,7 +140,7 @@ fn path_levels(lab: &mut Lab) -> BTreeMap<(u16, u16), ServiceLevel> {
 #[test]
 fn credit_loops_are_reported_on_the_vls_in_use() {
     let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+        std::env::var(name).map_or(default, |text| text.parse().expect("the variable is a number"))
     };
     let (first, runs) = (number("SM_LANES_FIRST", 0), number("SM_LANES_RUNS", 25));
     let (mut with_loops, mut layered, mut refused) = (0, 0, 0);
@@ -150,7 +150,7 @@ fn credit_loops_are_reported_on_the_vls_in_use() {
         let engines = *pick(&mut rng, &ENGINES);
         let mut config = draw(&mut rng);
         if !engines.is_empty() {
-            let engines = engines.parse().expect("a list of engines");
+            let engines = engines.parse().expect("the text lists engines");
             config.routing = RoutingConfig { engines, ..RoutingConfig::default() };
         }
         let described = format!("seed {seed}: {kind}, '{engines}', {:?}", config.max_op_vls);
@@ -170,11 +170,11 @@ fn credit_loops_are_reported_on_the_vls_in_use() {
     assert!(layered > 0 && with_loops > 0);
 }
 
-/// In these cases, lash was once reported to be free of credit loops although it was not.
+/// In these cases, the SM once reported that routes of lash had no credit loops, although they had some.
 #[test]
 fn lash_is_not_programmed_if_it_needs_too_many_vls() {
     let lash = RoutingConfig { engines: "lash".parse().expect("lash"), ..RoutingConfig::default() };
-    let all_zero = PortQos::parse_sl_to_vl(&["0"; 16].join(",")).expect("16 VLs");
+    let all_zero = PortQos::parse_sl_to_vl(&["0"; 16].join(",")).expect("the list has 16 VLs");
     let qos = |port: PortQos| {
         Some(QosConfig { ca: port.clone(), switch_external: port, ..QosConfig::default() })
     };
@@ -190,11 +190,11 @@ fn lash_is_not_programmed_if_it_needs_too_many_vls() {
     ];
     for config in configs {
         let config = SmConfig { routing: lash.clone(), ..config };
-        let outcome = run("torus 5x5 hosts=2", config).expect("minhop follows lash");
+        let outcome = run("torus 5x5 hosts=2", config).expect("minhop routes the subnet");
         assert!(outcome.has_cycle && outcome.reported_loops > 0, "{outcome:?}");
     }
     let config = SmConfig { routing: lash, ..SmConfig::default() };
-    let outcome = run("torus 5x5 hosts=2", config).expect("a plan");
+    let outcome = run("torus 5x5 hosts=2", config).expect("lash routes the subnet");
     let expected =
         Outcome { has_cycle: false, discarded: 0, reported_loops: 0, levels: outcome.levels };
     assert_eq!(outcome, expected);

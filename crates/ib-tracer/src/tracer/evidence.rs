@@ -52,7 +52,7 @@ impl Tracer {
         self.ready.extend(self.combined_routes_wanted.remove(&combined_route).unwrap_or_default());
     }
 
-    /// Records the proofs that the probes of a LID give.
+    /// Records which node responded to the probes of a LID, and which switch port they prove good.
     pub(super) fn note_probe(&mut self, lid: u16) {
         let Some(Some(seen)) = self.probes.get(lid) else { return };
         let (agent, node) = (seen.agent.clone(), seen.node);
@@ -68,8 +68,8 @@ impl Tracer {
         }
     }
 
-    /// Records the arrival of a probe to a LID. The arrival proves that the switch at the far end of the cable
-    /// forwards packets out of the port in its table.
+    /// Records the arrival of a probe to a LID. If a switch is at the other end of the cable, the arrival proves that
+    /// it forwards packets out of the port in its table.
     fn note_arrival(&mut self, lid: u16, guid: Guid, port: u8, witness: Witness) {
         let is_it = |&&(node, number): &&(NodeNumber, u8)| {
             self.model.node(node).guid == guid
@@ -90,7 +90,7 @@ impl Tracer {
         }
     }
 
-    /// Records the proofs that the counters of a census give.
+    /// Records the result of a census. If the census found the port in the forwarding table, this port is proven good.
     pub(super) fn note_census(&mut self, (from, lid): CombinedRoute) {
         let Some(census::Outcome::Known(left)) = self.censuses.get((from, lid)) else { return };
         let observation = self.observations.entry(Probe::Counters { from, lid });

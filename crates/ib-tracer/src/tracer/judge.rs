@@ -27,7 +27,7 @@ use crate::probes::{CombinedResult, CombinedRoute};
 use crate::trace::{AgentState, Component, Reason, Suspicion, Verdict};
 use crate::trial;
 
-/// Maximum number of faults in a candidate.
+/// Maximum number of faults in a candidate, a set of faults that explains the observations (see `diagnosis`).
 const MAX_FAULTS: usize = 4;
 
 /// If the combined-route probes of this number of switches were all unanswered, the client assumes that no switch
@@ -179,7 +179,8 @@ impl Tracer {
         arrival == Some((self.model.node(hop.node).guid, hop.enters))
     }
 
-    /// Returns the verdict on a hop whose node has inconsistent responses, or at which a node has a duplicate GUID.
+    /// Returns a verdict if the node to which a hop leads has inconsistent responses, or if a node at either end of the
+    /// hop has a duplicate GUID.
     pub(super) fn identity(&self, hop: &Hop) -> Option<Verdict> {
         for node in [hop.from, hop.node] {
             if let Some(what) = self.model.inconsistent.get(&node).filter(|_| node == hop.node) {
@@ -354,9 +355,10 @@ impl Tracer {
         }
     }
 
-    /// Returns a combined-route probe over the link of a hop. If the switch sends packets to `target` over the link,
-    /// the destination of the probe is `target`. If not, its destination is the end of the path, `lid`. All paths over
-    /// a link share the same probe.
+    /// Returns a combined-route probe from the preceding switch over the link of a hop. If the table of this switch
+    /// sends packets to `target` over the link, the destination of the probe is `target`. Otherwise it is `lid`, the
+    /// destination of the path. All paths over the link then share the probe that was selected first. Returns `None` if
+    /// there is no such probe.
     fn combined_route_of(
         &self,
         hop: &Hop,
@@ -453,8 +455,8 @@ impl Tracer {
         }
     }
 
-    /// Sends combined-route probes to `target` from neighbours of the preceding switch, since their
-    /// responses take other paths. A probe that arrives over the link of the hop proves the hop.
+    /// Requires combined-route probes to `target` from neighbours of the preceding switch. The responses to these
+    /// probes can take other paths. A probe that arrives over the link of the hop proves the hop.
     fn alternatives(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.from).links.values();
         let neighbours: BTreeSet<NodeNumber> = links
@@ -481,8 +483,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Sends combined-route probes to the node at the end of a hop, by way of this node's other neighbours. A
-    /// response shows that the node answers such probes.
+    /// Requires combined-route probes to the node at the end of a hop, from other neighbours of this node. A response
+    /// shows that the node answers such probes.
     fn other_combined_routes(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.node).links.values();
         let neighbours: BTreeSet<NodeNumber> = links

@@ -67,8 +67,8 @@ struct Tally {
     false_reports: u64,
     healthy_unproven: u64,
     mads: u64,
-    /// For each kind of fault: number of paths over such a fault, and numbers of paths for which the tracer reports the
-    /// fault, suspects it, or misses it.
+    /// By name of the fault: number of faults on traced paths, and how many of these the tracer reported, only
+    /// suspected, and missed.
     faults: BTreeMap<&'static str, [u64; 4]>,
     errors: Vec<String>,
 }
@@ -122,7 +122,7 @@ fn trial(seed: u64, tally: &mut Tally) {
         "minhop",
         |number| number % agents == 0,
         |it| {
-            it.routing.lids.lmc = Lmc::new(lmc).expect("an LMC");
+            it.routing.lids.lmc = Lmc::new(lmc).expect("the LMC is at most 7");
         },
     );
     lab.drop_traps();
@@ -135,7 +135,7 @@ fn trial(seed: u64, tally: &mut Tally) {
     let step = all.len().div_ceil(PATHS).max(1);
     let pairs: Vec<(u16, u16)> = all.into_iter().skip(rng.below(step)).step_by(step).collect();
     let owners: BTreeMap<u16, NodeId> =
-        lids.iter().map(|&lid| (lid, lab.owner(lid).expect("a host"))).collect();
+        lids.iter().map(|&lid| (lid, lab.owner(lid).expect("a host has the LID"))).collect();
     let count = rng.below(5);
     let mut changes = ResponseChanges::default();
     let mut misroutes = BTreeMap::new();
@@ -248,8 +248,8 @@ fn trial(seed: u64, tally: &mut Tally) {
         let is_guilty_port =
             |port: &(Guid, u8)| faults.iter().any(|fault| fault.ports.contains(port));
         let is_guilty_node = |node: &Guid| faults.iter().any(|fault| fault.nodes.contains(node));
-        // If a trace reports the link at which a path stops, at least one of the two ports of this link has to be
-        // faulty.
+        // Every reported port has to be faulty, or belong to a faulty node. If nodes are reported, at least one of them
+        // has to be faulty.
         let is_false_report =
             ports.iter().any(|port| !is_guilty_port(port) && !is_guilty_node(&port.0))
                 || !nodes.is_empty() && !nodes.iter().any(is_guilty_node);
@@ -330,7 +330,7 @@ fn follow(lab: &Lab, misroutes: &BTreeMap<(NodeId, u8), u8>, from: NodeId, lid: 
 /// Changes that are made to the responses of nodes before the tracer receives them.
 #[derive(Debug, Default)]
 struct ResponseChanges {
-    /// By the LID of an agent: the changed status.
+    /// By the LID of an agent: the wrong arrival port that its response reports, together with field code 7.
     status: BTreeMap<u16, u8>,
     routes: BTreeSet<u16>,
     silent: BTreeSet<u16>,
@@ -416,7 +416,7 @@ fn inject(
         agent: None,
     };
     match rng.below(15) {
-        // The fault is at one, two or all ports of a switch.
+        // The fault is a misroute at one, two or all ports of a switch.
         number @ 0..=3 => {
             let mut ports = linked(lab, switch);
             let (word, count) = match number {
@@ -440,7 +440,7 @@ fn inject(
                 fault.ports.insert((guid(lab, switch), port));
             }
         }
-        // The fault is packet loss on a cable, at any rate, in one or both directions.
+        // The fault is packet loss on a cable, partial or total, in one or both directions.
         4..=7 if is_lossy => return None,
         number @ 4..=6 => {
             let ports = linked(lab, node);

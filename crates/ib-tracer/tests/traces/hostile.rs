@@ -35,8 +35,8 @@ fn reported(lab: &Lab, (traces, tracer): &(Vec<Trace>, Tracer)) -> BTreeSet<(Str
         .collect()
 }
 
-/// Returns the LID of the switch from which a combined-route probe was sent, for a response to such a probe; `None` for
-/// other datagrams.
+/// Returns the LID to which a combined-route probe was sent, for a response to such a probe. Returns `None` for other
+/// datagrams.
 fn combined_result(datagram: &Datagram) -> Option<u16> {
     let mad = &datagram.mad;
     let is_combined = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE
@@ -47,7 +47,7 @@ fn combined_result(datagram: &Datagram) -> Option<u16> {
 
 fn host(lab: &Lab, number: usize) -> NodeId {
     let mut hosts = lab.sim.node_ids().filter(|&node| !lab.sim.is_switch(node));
-    hosts.nth(number).expect("the fabric has the host")
+    hosts.nth(number).expect("the fabric has a host of this number")
 }
 
 /// In this fabric, one switch does not respond to combined-route probes.
@@ -73,13 +73,16 @@ fn destination_is_proven_by_its_guid() {
     let (near, other) = (host(&lab, 4), host(&lab, 5));
     let lid = lab.lid(near);
     let names = [near, other].map(|node| lab.sim.node_name(node).to_owned());
-    let leaf =
-        lab.sim.place(lab.sim.peer(lab.sim.end_port(near).expect("a port")).expect("a cable"));
+    let leaf = lab.sim.place(
+        lab.sim
+            .peer(lab.sim.end_port(near).expect("the host has a port"))
+            .expect("the port has a cable"),
+    );
     let leaf_name = lab.sim.node_name(leaf.0).to_owned();
     let to = lab.port_to(&leaf_name, &names[1]);
     lab.command(&format!("Baselid \"{}\"[1] {lid}", names[1]));
     lab.command(&format!("Misroute \"{leaf_name}\" {} {to}", leaf.1));
-    let trace = lab.trace_to(lid).expect("a path");
+    let trace = lab.trace_to(lid).expect("the path is traced");
     assert_ne!(trace.judgement(), Judgement::ProvenGood, "{trace:?}");
 }
 
@@ -124,7 +127,7 @@ fn agent_that_repeats_the_expected_port_does_not_validate() {
     assert!(found > 0);
 }
 
-/// The SM writes a table after the tracer has read it.
+/// The SM changes a forwarding table after the tracer has read it.
 #[test]
 fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
     for number in 0..6 {
@@ -181,7 +184,7 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
             [(9, &[60, 0, 0, 160][..]), (2, &[9, 9, 9]), (20, &[30, 400, 1]), (5, &[1, 30, 70])]
                 [seed / 3 % 4];
         lab.send_traffic((from, to), Duration::from_millis(period), counts);
-        // The responses to probes from one switch get lost, so that the counters of this switch are read.
+        // The responses of one switch to combined-route probes get lost, so that counters are read.
         let lids: Vec<u16> = lab.switch_names().iter().map(|it| lab.lid(lab.node(it))).collect();
         let silent = lids[seed % lids.len()];
         if seed % 2 == 0 {
@@ -194,8 +197,8 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
     assert!(checked > 0);
 }
 
-/// A switch sends other traffic out of the port in its table, but misroutes all probes to a port whose counters
-/// cannot be read.
+/// A switch, whose 64-bit counters cannot be read, misroutes the packets for one of its ports. Other traffic must not
+/// make this port appear good.
 #[test]
 fn other_traffic_proves_no_port_good() {
     for seed in 0..4_u8 {
@@ -207,7 +210,8 @@ fn other_traffic_proves_no_port_good() {
         let ports = lab.ports(node);
         let port = seed % ports + 1;
         let hosts = lab.host_lids();
-        // The traffic consists of directed-route SMPs, because LID-routed traffic would be misrouted as well.
+        // The switch sends packets for `port` out of the next port. It does not answer requests for
+        // PortCountersExtended.
         lab.command(&format!("Misroute \"{name}\" {port} {}", port % ports + 1));
         lab.command(&format!("Error \"{name}\"[0] 100 PortCountersExtended"));
         let from = host(&lab, 3);
@@ -228,11 +232,11 @@ fn other_traffic_proves_no_port_good() {
     }
 }
 
-/// Another node has the LID of the destination, but the trace of a single path does not see this node.
+/// The last hop of a good path is proven by the agent of the destination.
 #[test]
 fn status_of_a_good_path_rests_on_its_destination() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
     let to = far_host(&lab);
-    let trace = lab.trace(&[(None, Target::Lid(to))]).remove(0).expect("a path");
+    let trace = lab.trace(&[(None, Target::Lid(to))]).remove(0).expect("the path is traced");
     assert!(matches!(trace.hops.last(), Some((_, Verdict::Validated))));
 }

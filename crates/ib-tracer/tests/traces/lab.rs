@@ -53,7 +53,7 @@ impl Lab {
         Self::with(kind, engine, has_agent, |_| {})
     }
 
-    /// Creates a fabric with the given LID options of the SM.
+    /// Like [`Lab::new`], but changes the configuration of the SM.
     pub(crate) fn with(
         kind: &str,
         engine: &str,
@@ -61,19 +61,20 @@ impl Lab {
         change: impl FnOnce(&mut SmConfig),
     ) -> Self {
         let words: Vec<&str> = kind.split(' ').collect();
-        let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
-        let fabric = generate::generate(&kind, &generate::Options::default()).expect("a fabric");
+        let kind = Kind::parse(words[0], &words[1..]).expect("the kind of fabric is valid");
+        let fabric = generate::generate(&kind, &generate::Options::default())
+            .expect("the fabric can be generated");
         let mut sim = Sim::new(&fabric, Options::default());
         for (number, node) in sim.node_ids().collect::<Vec<_>>().into_iter().enumerate() {
             if has_agent(number) {
                 sim.host(node, Box::new(TracerAgent::new(format!("node{number}"))));
             }
         }
-        let port = sim.first_end_port().expect("a host");
+        let port = sim.first_end_port().expect("the fabric has a host");
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
         let manager_client = sim.attach(port, options).expect("the port accepts a client");
         let guid = sim.link_port(port).port_guid;
-        let engines: EngineList = engine.parse().expect("an engine");
+        let engines: EngineList = engine.parse().expect("the name of the engine is valid");
         let routing = RoutingConfig {
             engines,
             options: Some(Arc::new(|_| Ok(RoutingOptions::default()))),
@@ -171,7 +172,10 @@ impl Lab {
             let mut write = smp::directed_request(Method::SET, TransactionId(2), what, route);
             write.set_attribute(&info);
             let answer = self.ask(&Datagram::new(Remote::directed(), write));
-            assert!(answer.mad.status().is_ok(), "{route:?} {port} {state:?}");
+            assert!(
+                answer.mad.status().is_ok(),
+                "cannot set port {port} at {route:?} to {state:?}"
+            );
         }
     }
 
@@ -181,7 +185,7 @@ impl Lab {
         let what = (AttributeId::SL_TO_VL, SlToVl::modifier(ports.0, ports.1));
         let mut write = smp::directed_request(Method::SET, TransactionId(3), what, route);
         let mut lanes = [VirtualLane::default(); 16];
-        lanes[usize::from(level)] = VirtualLane::new(15).expect("a lane");
+        lanes[usize::from(level)] = VirtualLane::new(15).expect("15 is a valid VL");
         write.set_attribute(&SlToVl { lanes });
         let answer = self.ask(&Datagram::new(Remote::directed(), write));
         assert!(answer.mad.status().is_ok(), "{}", answer.mad);
@@ -226,11 +230,13 @@ impl Lab {
     }
 
     pub(crate) fn node_of_first_host(&self) -> NodeId {
-        self.sim.place(self.sim.first_end_port().expect("a host")).0
+        self.sim.place(self.sim.first_end_port().expect("the fabric has a host")).0
     }
 
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts it");
+        self.sim
+            .run(&text.parse().expect("the command is valid"))
+            .expect("the simulator accepts the command");
     }
 
     /// Runs a console command; returns false if it fails.
@@ -243,7 +249,7 @@ impl Lab {
         self.sim.link_port(self.sim.end_port(node).expect("the node has a port with LIDs")).lid
     }
 
-    /// Runs the SM until the subnet is up. Returns false if the subnet does not come up.
+    /// Lets the SM process all received MADs and expired timers. Returns true if the subnet came up.
     fn manage(&mut self) -> bool {
         let now = self.sim.now();
         while let Some(incoming) = self.sim.receive(self.manager_client) {
@@ -292,12 +298,14 @@ impl Lab {
         let mut tracer = Tracer::new(&self.config, own);
         if pairs.len() > 1 {
             for &(from, to) in pairs {
-                tracer.survey(from, to).expect("unicast LIDs");
+                tracer.survey(from, to).expect("the LIDs are unicast");
             }
             self.drive(&mut tracer);
         }
-        let ids: Vec<TraceId> =
-            pairs.iter().map(|&(from, to)| tracer.start(from, to).expect("unicast LIDs")).collect();
+        let ids: Vec<TraceId> = pairs
+            .iter()
+            .map(|&(from, to)| tracer.start(from, to).expect("the LIDs are unicast"))
+            .collect();
         self.drive(&mut tracer);
         let mut ended: BTreeMap<TraceId, Traced> =
             std::iter::from_fn(|| tracer.poll_event()).collect();
@@ -310,7 +318,7 @@ impl Lab {
         let own =
             self.sim.link_port(self.sim.client_port(self.client).expect("the client is attached"));
         let mut tracer = Tracer::new(&self.config, own);
-        tracer.start_tree(mlid).expect("a multicast LID");
+        tracer.start_tree(mlid).expect("the LID is multicast");
         self.drive(&mut tracer);
         (tracer.poll_tree().expect("the trace completes").1, tracer)
     }
@@ -365,7 +373,10 @@ impl Lab {
 
     fn host_port(&self, host: usize) -> PortId {
         let hosts = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
-        hosts.filter_map(|node| self.sim.end_port(node)).nth(host).expect("the fabric has the host")
+        hosts
+            .filter_map(|node| self.sim.end_port(node))
+            .nth(host)
+            .expect("the fabric has a host of this number")
     }
 
     /// Joins a host to a multicast group.
@@ -390,7 +401,7 @@ impl Lab {
             if let Some(Incoming::Received(answer)) = self.sim.receive(client) {
                 assert!(answer.mad.status().is_ok(), "{}", answer.mad);
                 self.sim.detach(client);
-                return answer.mad.attribute().expect("a record");
+                return answer.mad.attribute().expect("the response has a record");
             }
             assert!(self.sim.now() < end, "no response from the SA");
         }
@@ -403,7 +414,7 @@ impl Lab {
             let peer = self.sim.find_port(from, port).and_then(|port| self.sim.peer(port));
             peer.is_some_and(|peer| self.sim.place(peer).0 == to)
         };
-        (1..=self.ports(from)).find(leads).expect("a link")
+        (1..=self.ports(from)).find(leads).expect("a cable connects the nodes")
     }
 
     /// Returns the number of ports of a node.
@@ -413,11 +424,12 @@ impl Lab {
 
     /// Returns the port at the other end of a cable.
     pub(crate) fn peer_port(&self, node: NodeId, port: u8) -> u8 {
-        let port = self.sim.find_port(node, port).expect("a port");
-        self.sim.place(self.sim.peer(port).expect("a cable")).1
+        let port = self.sim.find_port(node, port).expect("the node has the port");
+        self.sim.place(self.sim.peer(port).expect("the port has a cable")).1
     }
 
-    /// Returns the fate of packets that a switch sends out of a port, as its counters show.
+    /// Returns the fate that the counters have to show for packets that a switch sends out of a port. A port without a
+    /// cable discards them.
     pub(crate) fn left(&self, node: NodeId, by: u8) -> Option<PacketFate> {
         let port = self.sim.find_port(node, by)?;
         let is_linked = self.sim.peer(port).is_some();
@@ -437,7 +449,7 @@ impl Lab {
     }
 
     pub(crate) fn node(&self, name: &str) -> NodeId {
-        self.sim.find_node(name).expect("a node of that name")
+        self.sim.find_node(name).expect("the fabric has a node of that name")
     }
 
     /// Returns the path that a packet takes in the simulator, as alternating egress and ingress ports.

@@ -32,8 +32,9 @@ fn targets(pairs: &[(u16, u16)]) -> Vec<(Option<Target>, Target)> {
     pairs.iter().map(|&(from, to)| (Some(Target::Lid(from)), Target::Lid(to))).collect()
 }
 
-/// Checks that traced paths match the tables, and that no fault is reported. Returns two numbers of hops: those with
-/// the verdict `Validated`, and those that another request to an agent, a combined-route probe or counters have proven.
+/// Checks that traced paths match the tables, and that no fault is reported. Returns the number of hops with the
+/// verdict `Validated`. Also returns the number of hops with the verdict `Observed` by an agent, a combined-route probe
+/// or counters.
 fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
     let mut lab = Lab::new(kind, engine, |_| true);
     let pairs = pairs(&lab.host_lids(), most);
@@ -50,7 +51,7 @@ fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
                 (lab.sim.node_info(end).node_guid, port)
             })
             .collect();
-        // The list has egress and ingress ports alternately.
+        // `truth` has the egress and ingress ports of the path alternately.
         let guid = |number| tracer.model().node(number).guid;
         let hops = trace
             .hops
@@ -96,9 +97,9 @@ fn verdicts(trace: &Trace) -> Vec<&Verdict> {
     trace.hops.iter().map(|(_, verdict)| verdict).collect()
 }
 
-/// Returns the LID of the last host, which is at another leaf switch.
+/// Returns the LID of the last host. This host is at another leaf switch than the local port.
 fn far_host(lab: &Lab) -> u16 {
-    *lab.host_lids().last().expect("hosts")
+    *lab.host_lids().last().expect("the fabric has hosts")
 }
 
 /// The tracer compares SA records with the paths that packets take.
@@ -114,11 +115,11 @@ fn swapped_cables_differ_from_the_sa_records() {
         let peer = lab.sim.find_port(node, other).and_then(|port| lab.sim.peer(port));
         other != port && peer.is_some_and(|peer| lab.sim.is_switch(lab.sim.place(peer).0))
     };
-    let other = (1..=lab.ports(node)).find(up).expect("another upward port");
+    let other = (1..=lab.ports(node)).find(up).expect("the switch has another upward port");
     lab.drop_traps();
     lab.command(&format!("Swap \"{name}\"[{port}] \"{name}\"[{other}]"));
     // A link that is not Active carries no data, so the path ends there.
-    let trace = lab.trace_to(to).expect("a trace");
+    let trace = lab.trace_to(to).expect("the path is traced");
     let Stop::NotActive { port: stopped, .. } = trace.stop else { panic!("{trace:?}") };
     assert_eq!(stopped, port);
     for (near, far) in [(port, lab.peer_port(node, port)), (other, lab.peer_port(node, other))] {
@@ -156,7 +157,7 @@ fn ignored_table_write_differs_from_the_sa_records() {
     assert_eq!(*verdict, Verdict::OtherTable { holds: port });
     // With the nodes themselves as the source of facts, the trace shows the path that packets take.
     lab.configure(|config| config.via = FactSource::DirectedRoutes);
-    let trace = lab.trace_to(to).expect("a path");
+    let trace = lab.trace_to(to).expect("the path is traced");
     assert!(trace.is_good() && trace.hops[1].0.out == port, "{trace:?}");
 }
 
@@ -166,7 +167,7 @@ fn hops_without_agent_do_not_affect_others() {
     let pairs: Vec<_> = lab.host_lids().into_iter().map(|lid| (None, Target::Lid(lid))).collect();
     let mut tally = (0, 0);
     for trace in lab.trace(&pairs) {
-        let trace = trace.expect("a path");
+        let trace = trace.expect("the path is traced");
         assert!(trace.is_good(), "{trace:?}");
         for verdict in verdicts(&trace) {
             match verdict {
@@ -188,7 +189,7 @@ fn loss_causes_retries_only() {
     lab.configure(|config| config.timing.retries = 8);
     let pairs: Vec<_> = lab.host_lids().into_iter().map(|lid| (None, Target::Lid(lid))).collect();
     for trace in lab.trace(&pairs) {
-        assert!(trace.as_ref().expect("a path").is_good(), "{trace:?}");
+        assert!(trace.as_ref().expect("the path is traced").is_good(), "{trace:?}");
     }
     assert!(lab.counters.traffic.retries > 0, "{:?}", lab.counters);
     assert_eq!(lab.counters.timeouts, 0, "{:?}", lab.counters);
@@ -199,7 +200,8 @@ fn loss_causes_retries_only() {
 fn loss_on_all_links_changes_no_judgement() {
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
     let all = targets(&pairs(&lab.host_lids(), 100));
-    let sound: Vec<_> = lab.trace(&all).into_iter().map(|it| it.expect("a path").hops).collect();
+    let sound: Vec<_> =
+        lab.trace(&all).into_iter().map(|it| it.expect("the path is traced").hops).collect();
     for name in lab.switch_names() {
         let node = lab.node(&name);
         for port in 1..=lab.ports(node) {
@@ -208,7 +210,7 @@ fn loss_on_all_links_changes_no_judgement() {
     }
     lab.configure(|config| config.timing.retries = 1);
     let hops = |traces: Vec<lab::Traced>| -> Vec<_> {
-        traces.into_iter().map(|it| it.expect("a path").hops).collect()
+        traces.into_iter().map(|it| it.expect("the path is traced").hops).collect()
     };
     let lossy = lab.trace(&all);
     assert!(lab.counters.traffic.retries > 50, "{:?}", lab.counters);
@@ -218,13 +220,15 @@ fn loss_on_all_links_changes_no_judgement() {
         hops.iter().flatten().map(|(_, verdict)| verdict.judgement()).collect()
     };
     assert_eq!(judged(&hops(lossy)), judged(&sound));
-    // Responses to the local port do not pass the misrouted switch.
+    // Port 1 of this switch leads to a host, so no response to the local port is misrouted.
     let name = lab.switch_names()[1].clone();
     lab.command(&format!("Misroute \"{name}\" 1 2"));
     let (traces, tracer) = lab.trace_with(&all);
     let misrouted = lab.guid(lab.node(&name));
-    let bad: Vec<_> =
-        traces.iter().filter_map(|it| it.as_ref().expect("a path").first_bad()).collect();
+    let bad: Vec<_> = traces
+        .iter()
+        .filter_map(|it| it.as_ref().expect("the path is traced").first_bad())
+        .collect();
     assert!(!bad.is_empty());
     for (hop, verdict) in bad {
         assert_eq!((tracer.model().node(hop.from).guid, hop.out), (misrouted, 1), "{verdict:?}");
@@ -245,7 +249,7 @@ fn forwarding_loop_is_reported() {
     for name in &names {
         lab.write_entry(name, to, 1);
     }
-    let trace = lab.trace_to(to).expect("a trace");
+    let trace = lab.trace_to(to).expect("the path is traced");
     let Stop::Loop { first } = trace.stop else { panic!("{trace:?}") };
     assert!(trace.hops.len() - first >= 2, "{trace:?}");
 }
@@ -261,10 +265,10 @@ fn wrong_and_malformed_responses_are_reported() {
         }
         true
     });
-    let trace = lab.trace_to(to).expect("a path");
+    let trace = lab.trace_to(to).expect("the path is traced");
     assert!(matches!(trace.first_bad(), Some((_, Verdict::Inconsistent { .. }))), "{trace:?}");
-    // The agent returns status 7 without the shift to the position of the field code. This status also reports an
-    // unexpected port. The SMA reports the expected port.
+    // The agent returns field code 7 at bit 0 of the status, not at the position of the field code. It reports an
+    // unexpected arrival port, but the SMA reports the expected one.
     lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.set_status(MadStatus(7));
@@ -272,7 +276,7 @@ fn wrong_and_malformed_responses_are_reported() {
         }
         true
     });
-    let trace = lab.trace_to(to).expect("a path");
+    let trace = lab.trace_to(to).expect("the path is traced");
     let bad = trace.first_bad().map(|(_, verdict)| verdict);
     assert!(matches!(bad, Some(Verdict::Inconsistent { .. })), "{trace:?}");
     // The lowest bit of status 7 is not meant as the Busy bit, so the tracer must not retry the request.
@@ -284,7 +288,7 @@ fn wrong_and_malformed_responses_are_reported() {
         }
         true
     });
-    let trace = lab.trace_to(to).expect("a path");
+    let trace = lab.trace_to(to).expect("the path is traced");
     assert!(trace.is_good() && !trace.is_validated(), "{trace:?}");
     let is_seen = |verdict: &&Verdict| matches!(verdict, Verdict::Observed { .. });
     assert!(verdicts(&trace).iter().all(is_seen), "{trace:?}");
@@ -292,13 +296,13 @@ fn wrong_and_malformed_responses_are_reported() {
 
 #[test]
 fn each_lid_of_a_port_has_its_own_path() {
-    let lmc = Lmc::new(2).expect("an LMC");
+    let lmc = Lmc::new(2).expect("the LMC is at most 7");
     let mut lab = Lab::with("fat-tree 4", "minhop", |_| true, |it| it.routing.lids.lmc = lmc);
     let (from, base) = (lab.host_lids()[0], far_host(&lab));
     let mut paths = BTreeSet::new();
     for lid in base..base + 4 {
         let (traces, tracer) = lab.trace_with(&[(None, Target::Lid(lid))]);
-        let trace = traces[0].as_ref().expect("a path");
+        let trace = traces[0].as_ref().expect("the path is traced");
         assert!(trace.is_validated(), "{trace:?}");
         let path: Vec<_> = trace
             .hops
@@ -312,7 +316,7 @@ fn each_lid_of_a_port_has_its_own_path() {
         paths.insert(path);
     }
     assert!(paths.len() > 1, "the LIDs of a port have several paths");
-    let trace = lab.trace_to(base + 4).expect("a trace");
+    let trace = lab.trace_to(base + 4).expect("the path is traced");
     assert_ne!(trace.stop, Stop::Arrived);
 }
 
@@ -324,7 +328,7 @@ fn m_key_is_required_for_protected_nodes() {
     let error = lab.trace_to(to).expect_err("the M_Key hides PortInfo");
     assert!(matches!(&error, TraceError::NoOwnPort(why) if why.contains("--mkey")), "{error}");
     lab.configure(|config| config.m_key = 0x1234);
-    assert!(lab.trace_to(to).expect("a path").is_validated());
+    assert!(lab.trace_to(to).expect("the path is traced").is_validated());
 }
 
 #[test]
@@ -335,16 +339,16 @@ fn dropped_service_level_differs_from_a_missing_agent() {
     // The first switch drops packets with service level 3 on the path upwards.
     let (came_in, out) = (path[1].1, path[2].1);
     lab.drop_level(&[path[0].1], (came_in, out), 3);
-    lab.configure(|config| config.sl = ServiceLevel::new(3).expect("a level"));
-    let trace = lab.trace_to(to).expect("a path");
+    lab.configure(|config| config.sl = ServiceLevel::new(3).expect("the SL is at most 15"));
+    let trace = lab.trace_to(to).expect("the path is traced");
     assert_eq!(trace.judgement(), Judgement::NotProven, "{trace:?}");
     let last = trace.hops.last().map(|hop| &hop.1);
     assert!(
         matches!(last, Some(Verdict::Suspected(why)) if why.reason == Reason::OtherLevel),
         "{trace:?}"
     );
-    lab.configure(|config| config.sl = ServiceLevel::new(2).expect("a level"));
-    assert!(lab.trace_to(to).expect("a path").is_validated());
+    lab.configure(|config| config.sl = ServiceLevel::new(2).expect("the SL is at most 15"));
+    assert!(lab.trace_to(to).expect("the path is traced").is_validated());
 }
 
 #[test]
@@ -352,7 +356,7 @@ fn paths_beyond_63_hops_are_reported() {
     let mut lab = Lab::new("mesh 70x1 hosts=1", "minhop", |_| true);
     // This host is near enough for the SM, which reaches at most 63 hops.
     let to = lab.host_lids()[50];
-    assert!(lab.trace_to(to).expect("a path").is_validated());
+    assert!(lab.trace_to(to).expect("the path is traced").is_validated());
     lab.drop_traps();
     let names = lab.switch_names();
     let managed = lab.host_lids().iter().filter(|&&lid| lid != 0).count();
@@ -360,7 +364,7 @@ fn paths_beyond_63_hops_are_reported() {
         let port = lab.port_to(&pair[0], &pair[1]);
         lab.write_entry(&pair[0], to, port);
     }
-    let trace = lab.trace_to(to).expect("a trace");
+    let trace = lab.trace_to(to).expect("the path is traced");
     assert!(matches!(trace.stop, Stop::TooFar { .. } | Stop::Unlinked { .. }), "{:?}", trace.stop);
     assert!(trace.hops.len() >= 62, "{}", trace.hops.len());
 }
@@ -377,7 +381,8 @@ fn random_responses_end_all_traces() {
         });
         lab.corrupt(move |datagram| {
             for _ in 0..rng.below(4) {
-                // The transaction ID is not changed, because the tracer ignores a response without a request.
+                // The transaction ID is not changed, because the tracer ignores a response whose transaction ID belongs
+                // to no request.
                 let at = 24 + rng.below(232);
                 datagram.mad.0[at] = rng.below(256) as u8;
             }

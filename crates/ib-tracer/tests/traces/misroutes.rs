@@ -45,7 +45,7 @@ fn misrouted_switch_ports_are_proven_bad() {
                 lab.command(&format!("Misroute \"{name}\" none"));
             }
         }
-        assert!(lab.trace_to(to).expect("a path").is_validated());
+        assert!(lab.trace_to(to).expect("the trace succeeds").is_validated());
     }
     assert!(caught > 0);
 }
@@ -119,12 +119,12 @@ fn only_paths_over_a_misrouted_port_are_bad() {
     assert!(caught > 20 * missed, "{caught} caught, {missed} missed");
     // Some packets arrive nevertheless, over a parallel cable or another switch.
     assert!(detours > 10, "{detours} of {caught} arrive");
-    // If the tracer does not name the actual egress port, it could not even read the counters of the neighbours.
+    // In fewer than a fifth of the bad verdicts, the actual egress port is unknown.
     assert!(caught > 5 * unnamed, "{caught} caught, {unnamed} by an unknown port");
 }
 
-/// With `exact`, the counters of switches prove the port for the destination's LID. Agents and probes to other LIDs are
-/// not sufficient.
+/// With `exact`, the counters of a switch must prove the egress port for the destination's LID itself. Responses of
+/// agents, and probes to other LIDs, are not sufficient as proof.
 #[test]
 fn exact_traces_prove_the_port_of_the_lid() {
     for kind in ["fat-tree 8 parallel=2", "torus 3x3 hosts=1", "xgft 2,3,2 1,2,2"] {

@@ -34,7 +34,7 @@ fn multicast_tree_reaches_each_member_once() {
         let members = [0, 2, 5, 7];
         let mlid = group(&mut lab, &members);
         let (tree, tracer) = lab.trace_tree(mlid);
-        let tree = tree.expect("a tree");
+        let tree = tree.expect("the trace succeeds");
         let found: Vec<Guid> = tree.deliveries(tracer.model()).into_keys().collect();
         let mut expected: Vec<Guid> =
             members[1..].iter().map(|&host| lab.host_gid(host).guid()).collect();
@@ -54,10 +54,11 @@ fn wrong_multicast_tables_are_detected() {
     let mut lab = Lab::new("torus 3x3 hosts=1", "minhop", |_| true);
     let mlid = group(&mut lab, &[0, 4, 8]);
     let (tree, tracer) = lab.trace_tree(mlid);
-    let whole = tree.expect("a tree");
+    let whole = tree.expect("the trace succeeds");
     let before = whole.deliveries(tracer.model());
     assert_eq!(before.len(), 2);
-    // The first switch sends packets out of all its ports, so that rings of switches receive duplicates.
+    // According to the changed tables, each switch sends packets out of all ports, so that rings of switches receive
+    // duplicates.
     let switch = whole.branches[0].hop.node;
     let guid = tracer.model().node(switch).guid;
     lab.corrupt(move |datagram| {
@@ -67,8 +68,8 @@ fn wrong_multicast_tables_are_detected() {
         true
     });
     let (tree, _) = lab.trace_tree(mlid);
-    assert!(tree.expect("a tree").duplicates().count() > 0, "{guid}");
-    // The switch sends packets out of no port.
+    assert!(tree.expect("the trace succeeds").duplicates().count() > 0, "{guid}");
+    // According to the changed tables, no switch sends packets out of any port.
     lab.corrupt(move |datagram| {
         if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
             datagram.mad.data_mut()[..64].fill(0);
@@ -76,7 +77,7 @@ fn wrong_multicast_tables_are_detected() {
         true
     });
     let (tree, tracer) = lab.trace_tree(mlid);
-    let tree = tree.expect("a tree");
+    let tree = tree.expect("the trace succeeds");
     assert!(tree.deliveries(tracer.model()).is_empty());
     assert_eq!(tree.branches.len(), 1);
     assert_eq!(tree.branches[0].end, BranchEnd::Sent(Vec::new()));

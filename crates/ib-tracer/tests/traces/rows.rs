@@ -92,7 +92,7 @@ fn unrelated_loss_does_not_hide_a_misrouted_port() {
                 .map(|node| lab.sim.node_name(node).to_owned())
                 .collect();
             lab.command(&format!("Fault \"{}\"[1] loss={loss}", hosts[2 + seed % 6]));
-            // The leaf switch of the local port sends packets upwards out of another port.
+            // The leaf switch of the local port sends packets for one of its uplinks out of a host port.
             let name = lab.switch_names()[0].clone();
             lab.command(&format!("Misroute \"{name}\" {} {}", 4 + seed % 3, 1 + seed % 3));
             let places = [(name, 4 + (seed % 3) as u8)];
@@ -122,7 +122,10 @@ fn pulled_cable_reports_no_healthy_port_by_records() {
         lab.drop_traps();
         let name = lab.switch_names()[1].clone();
         let node = lab.node(&name);
-        let other = lab.sim.peer(lab.sim.find_port(node, port).expect("a port")).expect("a cable");
+        let other = lab
+            .sim
+            .peer(lab.sim.find_port(node, port).expect("the switch has the port"))
+            .expect("the port has a cable");
         let (next, enters) = lab.sim.place(other);
         let ends = [(lab.guid(node), port), (lab.guid(next), enters)];
         lab.configure(|config| config.via = FactSource::SaRecords);
@@ -204,7 +207,10 @@ fn status_7_and_another_route_are_never_good() {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
         let (switch, guid) = {
             let node = lab.node(&lab.switch_names()[4]);
-            (lab.sim.link_port(lab.sim.end_port(node).expect("a port")).lid, lab.guid(node))
+            (
+                lab.sim.link_port(lab.sim.end_port(node).expect("a switch has a port 0")).lid,
+                lab.guid(node),
+            )
         };
         lab.corrupt(move |datagram| {
             let is_it = datagram.remote.lid == switch;
@@ -239,7 +245,7 @@ fn inconsistent_node_is_reported_and_not_the_switch_before() {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| kind != 2);
         let node = lab.node(&lab.switch_names()[4]);
         let guid = lab.guid(node);
-        let lid = lab.sim.link_port(lab.sim.end_port(node).expect("a port")).lid;
+        let lid = lab.sim.link_port(lab.sim.end_port(node).expect("a switch has a port 0")).lid;
         let foreign = far_host(&lab);
         lab.corrupt(move |datagram| {
             let is_routed = datagram.remote.lid == lid;
@@ -305,12 +311,12 @@ fn lost_combined_route_probes_alone_are_not_proof() {
 
 #[test]
 fn all_lids_of_a_healthy_fabric_are_good_by_records() {
-    let lmc = Lmc::new(2).expect("an LMC");
+    let lmc = Lmc::new(2).expect("2 is a valid LMC");
     let mut lab = Lab::with("fat-tree 4", "minhop", |_| true, |it| it.routing.lids.lmc = lmc);
     lab.configure(|config| config.via = FactSource::SaRecords);
     let base = far_host(&lab);
     for lid in base..base + 4 {
-        let trace = lab.trace(&[(None, Target::Lid(lid))]).remove(0).expect("a path");
+        let trace = lab.trace(&[(None, Target::Lid(lid))]).remove(0).expect("the trace succeeds");
         assert!(trace.is_good(), "{trace:?}");
     }
 }

@@ -57,9 +57,9 @@ struct Tally {
     not_seen: usize,
     mads: u64,
     time: Duration,
-    /// Paths over a fault that are reported as good. `false_reports` has the reports of healthy ports or nodes. The
-    /// test fails if there are any.
+    /// Paths over a fault that are reported as good. The test fails if there are any.
     false_good: Vec<String>,
+    /// Reports of healthy ports or nodes. The test fails if there are any.
     false_reports: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ fn no_path_over_a_fault_is_good() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Two switches have the same LID, so counters that are read at this LID belong to the other switch.
+/// Two switches have the same LID, so counters that are read at this LID may belong to the wrong switch.
 #[test]
 fn counters_at_a_shared_lid_are_not_reported_as_a_fault() {
     let mut tally = Tally::default();
@@ -86,8 +86,8 @@ fn counters_at_a_shared_lid_are_not_reported_as_a_fault() {
     assert!(tally.false_good.is_empty(), "{:#?}", tally.false_good);
 }
 
-/// If responses are lost after they have left a switch, the counters of the switch count them like probes. It then
-/// seems that the switch has sent the probes out of the port for the responses.
+/// A switch counts the responses that it sends, even if they are lost afterwards. The tracer must not take them for
+/// probes that the switch has sent out of a wrong port.
 #[test]
 fn lost_responses_are_not_counted_as_a_fault() {
     let mut tally = Tally::default();

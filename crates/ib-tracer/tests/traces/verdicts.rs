@@ -11,10 +11,11 @@ use crate::lab::Traced;
 pub(crate) struct Judged {
     /// True if the path is proven good, false if it is proven bad, `None` if neither is proven.
     pub(crate) good: Option<bool>,
-    /// The ports and nodes that are reported as faulty.
+    /// The ports that are reported as faulty.
     pub(crate) ports: BTreeSet<(Guid, u8)>,
+    /// The nodes that are reported as faulty.
     pub(crate) nodes: BTreeSet<Guid>,
-    /// The suspects: a port of a node, or the whole node.
+    /// The suspected ports. If the port number is `None`, the whole node is suspected.
     pub(crate) suspects: BTreeSet<(Guid, Option<u8>)>,
 }
 

@@ -151,7 +151,8 @@ fn replies_to_cancelled_requests_are_dropped() {
     assert_eq!((answers.len(), answers[0].transaction), (1, second));
 }
 
-/// Changes some bytes of the reply to the second of two equal requests. Returns what is then wrong with the reply.
+/// Starts the request `samples()[sample]` twice, and handles a valid reply to the first one. `changes` are offsets and
+/// new bytes of the second reply. Returns the defect that the pipeline reports for the changed reply.
 fn defect(sample: usize, changes: &[(usize, u8)]) -> ReplyDefect {
     let (request, data) = samples().remove(sample);
     let mut pipeline = Pipeline::default();
@@ -168,7 +169,7 @@ fn defect(sample: usize, changes: &[(usize, u8)]) -> ReplyDefect {
     let error = pipeline.poll_answer().unwrap_err();
     assert_eq!((error.number, error.offset), (2, first.len() as u64));
     pipeline.handle_bytes(&first);
-    assert_eq!(pipeline.poll_answer(), Err(error), "the connection has failed");
+    assert_eq!(pipeline.poll_answer(), Err(error), "the error persists after a valid reply");
     error.defect
 }
 
@@ -189,7 +190,7 @@ fn invalid_replies_have_a_reason() {
     let [odd, zero] = 89_u16.to_ne_bytes();
     let length = ReplyDefect::Length { length: 89, opcode, status };
     assert_eq!(defect(0, &[(6, odd), (7, zero)]), length);
-    // The length of a reply with a path is in the wrong byte order, or the reply contains no path.
+    // First case: the bytes of the length are swapped. Second case: no entry of the reply has the type of a path.
     assert!(matches!(
         defect(0, &[(6, high), (7, low)]),
         ReplyDefect::Length { length: 0x5800 | 0x0058, .. }

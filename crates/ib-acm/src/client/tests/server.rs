@@ -22,7 +22,7 @@ pub(super) struct Server {
     _directory: Option<tempfile::TempDir>,
 }
 
-/// The connection.
+/// The server's end of the connection to the client under test.
 pub(super) struct Peer {
     stream: Box<dyn Stream>,
 }

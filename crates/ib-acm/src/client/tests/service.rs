@@ -24,7 +24,7 @@ fn port_file_has_priority_over_the_socket() {
     };
     assert_eq!(found(Some("6126\n")), ServiceAddress::tcp("127.0.0.1", 6126));
     assert_eq!(found(Some(" 17 and more")), ServiceAddress::tcp("127.0.0.1", 17));
-    // Windows has no Unix domain sockets.
+    // Without Unix domain sockets, the client uses the default TCP port.
     #[cfg(unix)]
     let socket = ServiceAddress::Unix(files.socket.clone());
     #[cfg(not(unix))]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::Options;
 use super::RouteProtocol;
 
-/// Maximum number of multicast requests that all machines together have outstanding. Each machine receives all of them,
-/// and handles about 100,000 per second.
+/// Target for the number of outstanding multicast requests of all machines together. Each machine receives all these
+/// requests, and handles about 100,000 per second.
 const BURST: usize = 32_768;
 
-/// Maximum number of SA queries that all machines together have outstanding. The SA answers about 10,000 per second.
+/// Target for the number of outstanding SA queries of all machines together. The SA answers about 10,000 per second.
 const SA_BURST: usize = 4_096;
 
 /// Number of machines of the largest cluster whose routes are queried from the SA.
@@ -25,15 +25,15 @@ impl Options {
     /// * `route_prot`: at such a start, the SA would receive one query for each pair of machines. With 128 machines the
     ///   queries keep the SA busy for about 2 s, with 10,000 machines for hours. Clusters of more than 128 machines
     ///   therefore derive routes from groups.
-    /// * `sa_depth`: 1 to 16 queries per machine, so that the SA answers the outstanding queries of all machines within
-    ///   half a second.
+    /// * `sa_depth`: 1 to 16 queries per machine. Up to 5,000 machines, the SA answers the outstanding queries of all
+    ///   machines within half a second.
     /// * `resolve_depth`: 4 to 64 addresses per machine, because every machine receives all multicast requests.
     /// * `send_depth`: 32 to 1024, because a machine that all others resolve at once sends a response to each.
     /// * `recv_depth`: four messages for each machine of the cluster, 1024 to 16384. If the queue is full, messages are
     ///   lost, and their senders wait for the timeout.
-    /// * `timeout`: 250 ms up to 64 machines, and doubled up to 4 s whenever the number of machines is four times as
-    ///   high. In a small cluster a response takes milliseconds. In a large cluster it waits behind bursts of requests,
-    ///   and early retries would make the bursts longer.
+    /// * `timeout`: 250 ms up to 64 machines, 500 ms up to 256, and so on up to 4 s. In a small cluster a response
+    ///   takes milliseconds. In a large cluster a response waits behind bursts of requests, and early retries would
+    ///   make the bursts longer.
     /// * `retries`: 3 if the timeout is below 1 s, because a retry then costs little. Also 3 above 8,192 machines,
     ///   because their bursts lose more messages. Otherwise 2.
     /// * `check_interval`: 5 minutes up to 4,096 machines, 15 minutes above. At most, a machine verifies the

@@ -17,7 +17,7 @@ use crate::config::{Parsed, Word, text};
 /// Maximum length of a line in bytes. ibacm truncates longer lines.
 const LONGEST_LINE: usize = 119;
 
-/// Maximum value of the numeric options that ibacm has.
+/// Maximum value of numeric options that have no smaller maximum of their own.
 const LARGEST: u32 = i32::MAX as u32;
 
 pub(super) const KEYS: [&str; 32] = [
@@ -215,7 +215,7 @@ impl<'r> Reader<'r> {
             None
         } else {
             let level = ServiceLevel::new(self.number(0..=15)? as u8);
-            Some(level.expect("a number of at most 15"))
+            Some(level.expect("`number` returned at most 15"))
         };
         if self.parsed.value.group.len() == MOST_GROUPS {
             return Err(OptionsError::Groups { file: self.file.to_owned(), line: self.line });

@@ -285,7 +285,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// Returns the time in units of `seconds`, rounded up. If there is no time, returns `without`.
+/// Returns `time` as a number of units of `seconds` seconds, rounded up. Returns `without` if `time` is `None`.
 fn in_units(time: Option<Duration>, seconds: u32, without: &str) -> String {
     let nanoseconds = u128::from(seconds) * 1_000_000_000;
     time.map_or_else(

@@ -34,8 +34,8 @@ fn sa_response_before_a_port_change_is_discarded() {
             net.update(0);
             net.deliver_late();
             net.settle();
-            let (_, answer) = net.hosts[0].service.poll_reply().expect("a reply");
-            let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
+            let (_, answer) = net.hosts[0].service.poll_reply().expect("a reply is queued");
+            let header = ClientHeader::parse(answer.first_chunk().expect("the header is complete"));
             let answer = Resolve::parse(header, &answer[HEADER_LENGTH..], ByteOrder::NATIVE);
             let path = answer.entries[0].path_record();
             assert_eq!((path.slid, path.sl), (net.hosts[0].state.link.lid, 5));
@@ -69,7 +69,7 @@ fn comparison_before_an_sm_change_is_discarded() {
     net.is_slow = true;
     net.run_for(Duration::from_secs(1));
     let tables = net.sa_requests.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
-    assert!(tables >= 2, "both compare");
+    assert!(tables >= 2, "both hosts query all paths");
     (net.is_slow, net.sl) = (false, 3);
     for host in 0..2 {
         net.hosts[host].state.link.sm_lid = 101;
@@ -130,7 +130,7 @@ fn cached_routes_are_used_while_the_sa_is_silent() {
     assert_eq!(net.find(0, &known), Err(ClientStatus::ETIMEDOUT), "the route has expired");
     net.is_mute = false;
     for to in [known, other, name(2)] {
-        net.find(0, &to).expect("the SM responds again");
+        net.find(0, &to).expect("the SA responds again");
     }
 }
 
@@ -168,7 +168,7 @@ fn immediately_failing_resolutions_do_not_recurse() {
     let mut net = Net::new(1, &config);
     net.run_for(Duration::from_secs(1));
     for number in 0..20_000 {
-        let to = Address::name(&format!("nobody{number}")).expect("a name");
+        let to = Address::name(&format!("nobody{number}")).expect("the name is valid");
         assert_eq!(net.cached_path(0, &to), None);
     }
     // The first resolution is active. When it fails, each of the others is started and fails immediately.
@@ -181,7 +181,7 @@ fn immediately_failing_resolutions_do_not_recurse() {
 
 #[test]
 fn changed_configuration_applies_to_existing_endpoints() {
-    let stored = |number| Address::name(&format!("stored{number}")).expect("a name");
+    let stored = |number| Address::name(&format!("stored{number}")).expect("the name is valid");
     let host = |number: usize, to| (stored(number), gid(to));
     let config = ServiceConfig { hosts: vec![host(1, 1), host(2, 1), host(3, 2)], ..quiet() };
     let mut net = Net::new(3, &config);
@@ -339,5 +339,5 @@ fn recreated_endpoint_has_a_single_rejoin_timer() {
     let before = net.counters(0).joins;
     net.run_for(Duration::from_secs(200));
     let joins = net.counters(0).joins - before;
-    assert!((7 * groups..=14 * groups).contains(&joins), "{joins} of {groups} groups");
+    assert!((7 * groups..=14 * groups).contains(&joins), "{joins} joins of {groups} groups");
 }

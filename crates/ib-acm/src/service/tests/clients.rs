@@ -3,16 +3,19 @@
 use super::*;
 
 fn destination(address: &Address) -> Entry {
-    address.to_entry(EntryFlags::DESTINATION).expect("a name or an address")
+    address.to_entry(EntryFlags::DESTINATION).expect("the address is a name or an IP address")
 }
 
 fn source(address: &Address) -> Entry {
-    address.to_entry(EntryFlags::SOURCE).expect("a name or an address")
+    address.to_entry(EntryFlags::SOURCE).expect("the address is a name or an IP address")
 }
 
 /// Returns the header of a response, and its data.
 fn parts(answer: &[u8]) -> (ClientHeader, &[u8]) {
-    (ClientHeader::parse(answer.first_chunk().expect("a header")), &answer[HEADER_LENGTH..])
+    (
+        ClientHeader::parse(answer.first_chunk().expect("the header is complete")),
+        &answer[HEADER_LENGTH..],
+    )
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn excess_requests_are_rejected() {
     net.run_for(Duration::from_secs(1));
     let mut kept = 0;
     for number in 0..20 {
-        let to = Address::name(&format!("nobody{number}")).expect("a name");
+        let to = Address::name(&format!("nobody{number}")).expect("the name is valid");
         let mut bytes = Vec::new();
         Resolve::request([0; 8], vec![destination(&to)]).put(ByteOrder::NATIVE, &mut bytes);
         match net.request(0, &bytes) {

@@ -48,7 +48,7 @@ fn used_route_is_refreshed_before_it_expires() {
 
 #[test]
 fn used_preloaded_data_is_refreshed_before_it_expires() {
-    let stored = Address::name("stored").expect("a name");
+    let stored = Address::name("stored").expect("the name is valid");
     let hosts = vec![(stored.clone(), gid(1))];
     for (route_timeout, address_timeout) in [(Some(60), None), (None, Some(60))] {
         let config = ServiceConfig {
@@ -117,7 +117,7 @@ fn used_addresses_of_an_ibacm_peer_stay_cached() {
             // interval.
             let most = 2 * 2 * 420 / 60 + check_interval.map_or(0, |it| 2 * 420 / it.as_secs());
             let checks = net.counters(0).checks - checks;
-            assert!(checks <= most, "{checks} of {most}");
+            assert!(checks <= most, "{checks} checks, expected at most {most}");
             // Recently used addresses are still cached. Unused addresses expire.
             net.run_for(check_interval.unwrap_or(50 * SECOND).min(50 * SECOND));
             assert!(all.iter().all(|to| net.cached_path(0, to).is_some()));
@@ -155,8 +155,8 @@ fn released_address_expires_without_its_peer() {
 
 #[test]
 fn preloaded_routes_apply_to_every_partition() {
-    let part = Address::name("part").expect("a name");
-    let stored = Address::name("stored").expect("a name");
+    let part = Address::name("part").expect("the name is valid");
+    let stored = Address::name("stored").expect("the name is valid");
     let p_key = PKey(0x8001);
     let assignment = Assignment { address: part.clone(), device: "dev0".into(), port: 1, p_key };
     let config = ServiceConfig {
@@ -179,9 +179,9 @@ fn preloaded_routes_apply_to_every_partition() {
     };
     let before = net.counters(0).sa_queries;
     net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
-    let destination = stored.to_entry(EntryFlags::DESTINATION).expect("a name");
+    let destination = stored.to_entry(EntryFlags::DESTINATION).expect("`stored` is a name");
     for (source, expected) in [(part, p_key), (name(0), PKey::DEFAULT)] {
-        let source = source.to_entry(EntryFlags::SOURCE).expect("a name");
+        let source = source.to_entry(EntryFlags::SOURCE).expect("the source is a name");
         let found = net.resolve(0, vec![source, destination]);
         assert_eq!(found.map(|path| (path.p_key, path.dlid)), Ok((expected, lid(1))));
         let by_gid = PathRecord { sgid: gid(0), dgid: gid(1), p_key: expected, ..path };
@@ -233,7 +233,7 @@ fn removed_preloaded_entries_make_room_for_others() {
         for path in paths(from) {
             assert!(
                 net.cached_path(0, &Address::Gid(path.dgid)).is_some(),
-                "{from}: {}",
+                "preloaded paths from {from}: {} is not cached",
                 path.dgid
             );
         }

@@ -89,8 +89,8 @@ fn claim_to_another_gid_does_not_change_its_lid() {
     net.settle();
     net.run_for(Duration::from_secs(5));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
-    // Messages are ignored if the source GID is that of another subnet, a multicast group or the receiver, or has no
-    // GUID.
+    // Messages are ignored if their source GID is in another subnet, is a multicast GID, has GUID 0, or is the GID of
+    // the receiver.
     let before = net.counters(0);
     for gid in [Gid(7), Gid(0xff << 120 | 1), Gid::new(PREFIX, Guid(0)), gid(0)] {
         net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &lie);
@@ -148,9 +148,9 @@ fn join_response_with_another_group_is_rejected() {
                 asked = asked.or(Some(*datagram));
             }
         }
-        let asked = asked.expect("a join");
+        let asked = asked.expect("the service requests a join");
         let mut mad = asked.mad;
-        let mut record: MCMemberRecord = mad.attribute().expect("a record");
+        let mut record: MCMemberRecord = mad.attribute().expect("the MAD contains a record");
         record.mlid = MLID;
         lie(&mut record);
         mad.set_attribute(&record);
@@ -213,7 +213,7 @@ impl IntoType for u8 {
 fn addresses_of_a_gid_are_limited() {
     let mut net = three();
     for number in 0..1000 {
-        let name = Address::name(&format!("alias{number}")).expect("a name");
+        let name = Address::name(&format!("alias{number}")).expect("the name is valid");
         let message = question(&name, &self::name(9));
         net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &message.to_bytes());
     }
@@ -248,7 +248,7 @@ fn full_cache_keeps_used_entries() {
     net.find(0, &name(1)).expect("the address is resolved");
     for number in 0..500_u16 {
         net.run_for(Duration::from_millis(200));
-        let name = Address::name(&format!("other{number}")).expect("a name");
+        let name = Address::name(&format!("other{number}")).expect("the name is valid");
         let message = question(&name, &self::name(9));
         let gid = Gid::new(PREFIX, Guid(0x9000 + u64::from(number)));
         net.deliver(0, gid, 100 + number, Qpn::truncated(0x200), &message.to_bytes());
@@ -263,7 +263,7 @@ fn lids_of_removed_peers_are_removed() {
     let config = ServiceConfig { max_destinations: 50, ..by_group() };
     let mut net = Net::new(2, &config);
     for number in 0..2000_u16 {
-        let name = Address::name(&format!("other{number}")).expect("a name");
+        let name = Address::name(&format!("other{number}")).expect("the name is valid");
         let message = question(&name, &self::name(9));
         let gid = Gid::new(PREFIX, Guid(0x9000 + u64::from(number)));
         net.deliver(0, gid, 100 + number, Qpn::truncated(0x200), &message.to_bytes());
@@ -280,7 +280,7 @@ fn response_cannot_claim_other_gids() {
     net.off.push(2);
     assert_eq!(net.cached_path(0, &name(2)), None);
     let (_, _, asked) =
-        net.sent.iter().rev().find(|(from, ..)| *from == 0).expect("a sent request");
+        net.sent.iter().rev().find(|(from, ..)| *from == 0).expect("host 0 has sent a request");
     let mut answer = AcmMessage::parse(asked);
     answer.method = Method::GET_RESP;
     let mut bytes = answer.to_bytes();
@@ -288,7 +288,7 @@ fn response_cannot_claim_other_gids() {
     let nobodys = Address::Gid(Gid::new(PREFIX, Guid(0x7777)));
     let claims = [Address::Gid(gid(1)), nobodys.clone(), ip.clone()];
     further_addresses::write_further_addresses(&mut bytes, &name(2), &claims);
-    assert_eq!(bytes[23], 3, "there is room for all");
+    assert_eq!(bytes[23], 3, "the message has room for all three addresses");
     let before = net.counters(0);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &bytes);
     net.settle();
@@ -311,7 +311,7 @@ fn claim_to_a_gid_reported_by_the_sa_is_rejected() {
         let to = Address::Gid(gid(1));
         assert_eq!(net.find(0, &to).map(|path| path.dlid), Ok(lid(1)));
         let before = net.counters(0).sa_queries;
-        let taken = Address::name("taken").expect("a name");
+        let taken = Address::name("taken").expect("the name is valid");
         let lie = question(&taken, &name(0)).to_bytes();
         for _ in 0..200 {
             net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &lie);
@@ -336,7 +336,8 @@ fn new_lid_of_a_port_reported_by_the_sa_is_found() {
         net.update(1);
         net.settle();
         // The host with the new LID sends one request.
-        net.find(1, &Address::name("nobody").expect("a name")).expect_err("there is none");
+        net.find(1, &Address::name("nobody").expect("the name is valid"))
+            .expect_err("the name has no owner");
         net.run_for(Duration::from_secs(15));
         let found = net.cached_path(0, &Address::Gid(gid(1)));
         assert_eq!(found.map(|path| path.dlid), Some(30), "{wait}");
@@ -355,7 +356,7 @@ fn gids_of_a_port_are_limited() {
     }
     let (multicasts, refused) = (net.counters(0).multicasts, net.counters(0).refused);
     for number in 0..5000_u64 {
-        let name = Address::name(&format!("alias{number}")).expect("a name");
+        let name = Address::name(&format!("alias{number}")).expect("the name is valid");
         let gid = Gid::new(PREFIX, Guid(0x9000 + number));
         let message = question(&name, &self::name(99)).to_bytes();
         net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
@@ -381,7 +382,8 @@ fn gids_of_a_port_are_limited() {
     // After a minute, the service accepts another new GID of the port.
     net.run_for(Duration::from_secs(61));
     let late = Gid::new(PREFIX, Guid(0xa000));
-    let message = question(&Address::name("late").expect("a name"), &name(99)).to_bytes();
+    let message =
+        question(&Address::name("late").expect("the name is valid"), &name(99)).to_bytes();
     net.deliver(0, late, lid(2), Qpn::truncated(0x102), &message);
     assert!(net.hosts[0].service.cached(net.now, None).iter().any(|it| it.gid == late));
 }
@@ -390,7 +392,7 @@ fn gids_of_a_port_are_limited() {
 fn late_claim_does_not_override_a_new_owner() {
     let mut net = Net::new(4, &by_group());
     net.run_for(Duration::from_secs(1));
-    let shared = Address::name("shared").expect("a name");
+    let shared = Address::name("shared").expect("the name is valid");
     let says = question(&shared, &name(99)).to_bytes();
     net.deliver(0, gid(1), lid(1), Qpn::truncated(0x101), &says);
     // Another port claims the address. The owner does not respond to the check.

@@ -39,7 +39,7 @@ fn request_for_a_background_resolution_has_full_time() {
 #[test]
 fn request_for_a_queued_background_resolution_has_full_time() {
     let mut net = one_of_two(&ServiceConfig { resolve_depth: 1, ..by_group() });
-    for to in [Address::name("gone").expect("a name"), name(1)] {
+    for to in [Address::name("gone").expect("the name is valid"), name(1)] {
         net.resolve_in_background(&to);
     }
     net.settle();
@@ -58,7 +58,7 @@ fn request_for_a_queued_background_resolution_has_full_time() {
     assert_eq!(net.reply_statuses(), [ClientStatus::SUCCESS]);
     // A client request for an unknown name fails at its time limit.
     net.off.push(1);
-    let nobody = Address::name("nobody").expect("a name");
+    let nobody = Address::name("nobody").expect("the name is valid");
     net.resolve_in_background(&nobody);
     net.run_for(3 * SECOND);
     assert_eq!(net.cached_path(0, &nobody), None);
@@ -72,7 +72,7 @@ fn background_resolutions_have_a_slot_of_their_own() {
     let mut net = one_of_two(&ServiceConfig { resolve_depth: 1, ..by_group() });
     net.off.clear();
     for number in 0..10 {
-        let to = Address::name(&format!("gone{number}")).expect("a name");
+        let to = Address::name(&format!("gone{number}")).expect("the name is valid");
         net.resolve_in_background(&to);
     }
     net.settle();
@@ -81,7 +81,7 @@ fn background_resolutions_have_a_slot_of_their_own() {
     assert_eq!(net.now, now, "the response is immediate");
     assert_eq!(net.resolver().resolutions.counts().1, 1);
     // While a client request for an unknown name is pending, background resolutions continue one by one.
-    let nobody = Address::name("nobody").expect("a name");
+    let nobody = Address::name("nobody").expect("the name is valid");
     assert_eq!(net.cached_path(0, &nobody), None);
     assert_eq!(net.resolver().resolutions.counts().1, 2);
     net.run_for(200 * SECOND);

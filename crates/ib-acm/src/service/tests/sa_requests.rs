@@ -96,7 +96,7 @@ fn client_queries_have_priority_over_refreshes() {
     net.request(0, &query(1));
     net.run_for(2 * SECOND);
     let is_asked = |net: &Net| net.wanted.iter().any(|wanted| wanted.dgid == gid(1));
-    assert!(is_asked(&net), "{} others were", net.wanted.len());
+    assert!(is_asked(&net), "only {} other paths were queried", net.wanted.len());
     // When the SA responds again, the service responds to the clients.
     net.is_mute = false;
     net.run_for(4 * SECOND);
@@ -338,21 +338,21 @@ fn background_resolutions_do_not_delay_client_requests() {
     net.run_for(SECOND);
     let now = net.now;
     for number in 0..100 {
-        let to = Address::name(&format!("gone{number}")).expect("a name");
+        let to = Address::name(&format!("gone{number}")).expect("the name is valid");
         net.resolve_in_background(&to);
     }
     net.settle();
-    assert_eq!(net.resolver().resolutions.counts().1, 2, "half of the limit for client requests");
+    assert_eq!(net.resolver().resolutions.counts().1, 2, "half of `resolve_depth`");
     net.find(0, &name(1)).expect("the address is resolved");
     assert_eq!(net.now, now, "the response is immediate");
     // If a client requests an address whose background resolution is queued, the resolution does not wait for the
     // others.
     let mut bytes = Vec::new();
-    let late = Address::name("gone99").expect("a name");
+    let late = Address::name("gone99").expect("the name is valid");
     Resolve::request([0; 8], vec![entry_of(&late)]).put(ByteOrder::NATIVE, &mut bytes);
     let before = net.sent.len();
     assert_eq!(net.request(0, &bytes), None);
-    assert_eq!(net.sent.len(), before + 1, "the query is sent immediately");
+    assert_eq!(net.sent.len(), before + 1, "the request is sent immediately");
     net.run_for(300 * SECOND);
     assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT]);
     assert_eq!(net.resolver().resolutions.counts(), (0, 0));

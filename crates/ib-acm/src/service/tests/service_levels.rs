@@ -56,8 +56,8 @@ fn service_level_of_unjoined_group_is_ignored() {
     net.run_for(SECOND);
     assert_eq!(net.level(1), (0, true));
     assert!(!net.events(0).iter().any(differs));
-    // After the endpoint has joined the second group, the service reports that the group has another service level than
-    // the SA gives.
+    // After the endpoint has joined the second group, the service reports that the service level of this group differs
+    // from the service level of the paths.
     net.refusal = MadStatus::OK;
     net.run_for(120 * SECOND);
     net.hosts[0].service.flush();
@@ -168,7 +168,7 @@ fn disabling_the_comparison_resumes_waiting_requests() {
         net.hosts[0].service.configure(net.now, config);
         net.settle();
         net.run_for(SECOND);
-        let answer = net.hosts[0].service.poll_reply().expect("a reply").1;
+        let answer = net.hosts[0].service.poll_reply().expect("a reply is queued").1;
         assert_eq!(ClientStatus(answer[2]), ClientStatus::SUCCESS);
     }
 }

@@ -53,7 +53,7 @@ fn only_compatible_requests_are_answered() {
     ];
     for (case, make, expected) in cases {
         let mut net = three();
-        let asker = Address::name("elsewhere").expect("a name");
+        let asker = Address::name("elsewhere").expect("the name is valid");
         let (mut message, mut more) = (question(&asker, &name(0)), Vec::new());
         make(&mut message, &mut more);
         let mut bytes = message.to_bytes();
@@ -88,9 +88,9 @@ fn only_compatible_responses_are_accepted() {
     ];
     for (case, make, counts) in cases {
         let mut net = three();
-        let wanted = Address::name("elsewhere").expect("a name");
+        let wanted = Address::name("elsewhere").expect("the name is valid");
         assert_eq!(net.cached_path(0, &wanted), None);
-        let (.., asked) = net.sent.last().expect("a request");
+        let (.., asked) = net.sent.last().expect("host 0 has sent a request");
         let asked = AcmMessage::parse(asked);
         let mut answer = AcmMessage {
             base_version: 1,
@@ -122,5 +122,5 @@ fn sent_messages_have_the_format_of_ibacm() {
         assert_eq!((message.class, message.control), (MgmtClass::ACM, AcmMessage::RESOLVE));
         assert!((1..=6).contains(&message.gid_count), "{message:?}");
     }
-    assert_eq!(net.sent.len(), 2, "a request and a response");
+    assert_eq!(net.sent.len(), 2, "one request and one response are sent");
 }

@@ -13,7 +13,7 @@ fn tcp_server() -> (Server, SocketAddr) {
     let tcp = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
     let options = ServerOptions { tcp, max_clients: 100, ..ServerOptions::default() };
     let server = Server::bind(&options).expect("the address is free");
-    let address = server.tcp_addresses().expect("listeners have addresses")[0];
+    let address = server.tcp_addresses().expect("each listener has an address")[0];
     (server, address)
 }
 
@@ -69,7 +69,7 @@ fn output_of_a_client_that_never_catches_up_stays_bounded() {
     let options = ServerOptions { unix, max_clients: 10, ..ServerOptions::default() };
     let mut server = Server::bind(&options).expect("the address is free");
     let connect = || {
-        let path = options.unix.as_ref().expect("`options` has a path");
+        let path = options.unix.as_ref().expect("`options` contains a Unix socket path");
         let stream = std::os::unix::net::UnixStream::connect(path).expect("the server listens");
         stream.set_nonblocking(true).expect("the socket can be made non-blocking");
         stream
@@ -80,7 +80,7 @@ fn output_of_a_client_that_never_catches_up_stays_bounded() {
     let end = Instant::now() + Duration::from_secs(60);
     while received < 16 << 20 {
         assert!(Instant::now() < end, "only {received} bytes received in 60 s");
-        // The client always sends more requests than it reads replies.
+        // In each round the client sends as many requests as its socket accepts, but reads at most 32 KiB of replies.
         if let Ok(length) = slow.write(&requests[at..]) {
             at = (at + length) % requests.len();
         }
@@ -118,7 +118,7 @@ fn requests_in_fragments_do_not_delay_other_clients() {
         REPLY.len(),
         "the server sends one reply to a request that arrives in single bytes"
     );
-    // One client completes its request. The other disconnects after half of a header.
+    // The client `half` completes its request. The client `header` disconnects; it has sent only a part of a header.
     half.write_all(&request(88)[50..]).expect("the peer accepts data");
     drop(header);
     let mut got = 0;

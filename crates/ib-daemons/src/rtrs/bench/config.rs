@@ -22,11 +22,11 @@ pub struct BenchConfig {
     pub jobs: u64,
     /// Duration of the benchmark.
     pub runtime: Duration,
-    /// Total length in bytes of the commands after which the benchmark ends; `None` for no limit.
+    /// The benchmark ends after it has submitted commands of this total length, in bytes; `None` for no limit.
     pub io_size: Option<u64>,
-    /// Number of bytes at the start of the device that are used; `None` for the whole device.
+    /// Number of bytes that the benchmark uses, from the start of the device; `None` for the whole device.
     pub size: Option<u64>,
-    /// True if writes write verifiable data, and reads compare their data with it.
+    /// True if writes contain verifiable data, and the data of reads is verified.
     pub verify: bool,
     /// How long the device stays idle before the benchmark.
     pub idle: Duration,

@@ -1,6 +1,6 @@
-//! Verifiable content of sectors. Each sector of 512 bytes starts with its sector number and its round, which is the
-//! number of the write command that has written it. Both numbers also seed the pseudorandom bytes that follow. Thus
-//! misplaced sectors and sectors of older writes are detected.
+//! Verifiable content of sectors. A sector of 512 bytes starts with a magic number, the sector number and the round.
+//! The round is the number of the write command that has written the sector. Pseudorandom bytes follow; the sector
+//! number and the round are their seed. So the content shows if a sector is misplaced or comes from an older write.
 
 use ib_types::rng::Rng;
 
@@ -10,7 +10,7 @@ pub(super) const SECTOR: u64 = 512;
 /// First word of each sector with verifiable content. The sector number and the round follow it.
 const MAGIC: u64 = 0x7472_7369_6266_6162;
 
-/// Fills the sectors that begin at the given offset of the device.
+/// Fills `bytes` with the content that write number `round` gives to the sectors from byte `offset` of the device on.
 pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     for (at, sector) in bytes.chunks_mut(SECTOR as usize).enumerate() {
         let number = offset / SECTOR + at as u64;
@@ -72,7 +72,7 @@ mod tests {
             "{hurt}"
         );
         bytes[512..1024].fill(0);
-        let lost = check(&sector(&bytes, 1), 17, 3).expect_err("the sector was not written");
+        let lost = check(&sector(&bytes, 1), 17, 3).expect_err("the sector contains zeros");
         assert!(lost.starts_with("sector 17 contains zeros"), "{lost}");
         bytes[512] = 7;
         assert!(

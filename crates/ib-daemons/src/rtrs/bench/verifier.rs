@@ -35,8 +35,8 @@ impl Verifier {
         self.rounds[sectors(offset, length)].iter().any(|round| *round > 0)
     }
 
-    /// Starts a command that overlaps no outstanding one. For a write, fills `data` with verifiable content and returns
-    /// the number of the write; for other commands, returns 0.
+    /// Records that a command becomes outstanding. It must not overlap another outstanding command. For a write, fills
+    /// `data` with verifiable content and returns the number of the write; for other commands, returns 0.
     pub(super) fn begin(&mut self, command: &Command, data: &mut [u8]) -> u32 {
         if command.length > 0 {
             self.busy.insert(command.offset, command.offset + command.length);
@@ -44,16 +44,17 @@ impl Verifier {
         if command.operation != Operation::Write {
             return 0;
         }
-        // After 2^32 − 1 writes the numbers of writes start again at 1, because 0 stands for unknown content.
+        // After number 2^32 − 1, writes are numbered from 1 again: 0 stands for unknown content.
         self.round = self.round.checked_add(1).unwrap_or(1);
         pattern::fill(data, command.offset, self.round);
         self.round
     }
 
-    /// Completes a command. `data` is what a successful command returned; it is `None` if the command has failed.
+    /// Records the completion of a command, and verifies the data of a read. `data` is the data that a successful
+    /// command has returned; `None` if the command has failed.
     ///
     /// # Errors
-    /// Fails if a read returned other data than the last write has written.
+    /// Fails if a read returned a wrong number of bytes, or other data than the last write to a sector has written.
     pub(super) fn end(
         &mut self,
         command: &Command,
@@ -133,7 +134,7 @@ mod tests {
         verifier.begin(&read, &mut []);
         assert_eq!(verifier.end(&read, 0, Some(&disk)), Ok(()));
         assert!(verifier.was_written(5120, 512) && !verifier.was_written(5632, 512));
-        // The data of an older write must be refused.
+        // A read that returns the data of an older write must fail.
         let mut old = vec![0; 512];
         pattern::fill(&mut old, 1024, 1);
         disk[1024..1536].copy_from_slice(&old);
@@ -157,7 +158,7 @@ mod tests {
             verifier.end(&write, round, Some(&[])).expect("a write returns no data to verify");
             assert!(verifier.was_written(0, 512));
             let round = verifier.begin(&last.0, &mut [0; 512]);
-            verifier.end(&last.0, round, last.1).expect("nothing was read");
+            verifier.end(&last.0, round, last.1).expect("the command returns no data to verify");
             assert!(!verifier.was_written(0, 512));
         }
     }

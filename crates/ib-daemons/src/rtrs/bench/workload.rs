@@ -11,12 +11,12 @@ use super::pattern::SECTOR;
 /// The reason why a workload does not fit a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WorkloadError {
-    /// A block size is not a multiple of the required unit.
+    /// A block size is 0 or not a multiple of `unit`.
     #[error("block size {sizes}: expected multiples of {unit}")]
     BlockSize {
         /// The configured range of block sizes.
         sizes: BlockSizes,
-        /// The required unit of block sizes in bytes.
+        /// Block sizes must be multiples of this number of bytes.
         unit: u64,
     },
     /// The workload contains discards, which the device does not support.
@@ -33,7 +33,7 @@ pub(super) enum WorkloadError {
     /// The share of the device that each job gets is smaller than a block.
     #[error("{size} bytes for {jobs} jobs: each job needs a block of {block} bytes")]
     Jobs {
-        /// Number of bytes that all jobs share.
+        /// Total number of bytes that the jobs use.
         size: u64,
         /// The number of jobs.
         jobs: u64,
@@ -45,7 +45,7 @@ pub(super) enum WorkloadError {
         "{size} bytes have {blocks} blocks: --verify needs one for each of {depth} outstanding requests"
     )]
     Blocks {
-        /// Number of bytes that all jobs share.
+        /// Total number of bytes that the jobs use.
         size: u64,
         /// The number of blocks of the largest configured size that fit into `size`.
         blocks: u64,
@@ -67,15 +67,15 @@ struct Job {
 pub(super) struct Workload {
     rw: ReadWrite,
     sizes: BlockSizes,
-    /// Number of bytes at the start of the device that are used.
+    /// Number of bytes that the jobs use, from the start of the device.
     size: u64,
     jobs: Vec<Job>,
     flush: Every,
     discard: Every,
 }
 
-/// Counts writes until the next flush or discard is due. One is due after each `count` writes; if `count` is 0, none is
-/// ever due.
+/// Counter of the writes until the next flush or discard. The command is due after each `count` writes; if `count` is
+/// 0, it is never due.
 #[derive(Clone, Copy, Debug)]
 struct Every {
     count: u64,
@@ -92,7 +92,7 @@ impl Every {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// Returns true if a flush or discard is due now. If so, starts to count the writes until the next one.
+    /// Returns true if the flush or discard is due now. If it is due, restarts the counter.
     fn is_due(&mut self) -> bool {
         let due = self.count > 0 && self.left == 0;
         if due {
@@ -142,7 +142,7 @@ impl Workload {
         })
     }
 
-    /// Returns the number of bytes at the start of the device that are used.
+    /// Returns the number of bytes that the jobs use, from the start of the device.
     pub(super) const fn size(&self) -> u64 {
         self.size
     }

@@ -12,7 +12,7 @@ use super::{Adapter, Adapters, Context, MOST_CLASSES, detach, record};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// Ports that HCAs of other processes and embedded hosts use in turn.
+/// Requests for ports of embedded hosts, and ports that embedded hosts may use again.
 #[derive(Default)]
 pub(super) struct EmbeddedPorts {
     pub(super) claims: VecDeque<PortClaim>,
@@ -51,7 +51,7 @@ impl Adapters {
     /// Returns the next port whose last HCA has detached, so that an embedded host may use it.
     pub(in crate::sim) fn poll_released(&mut self) -> Option<PortId> {
         let released = &mut self.embedded.as_mut()?.released;
-        // A port is skipped if another HCA has attached to it after the last one had detached.
+        // A port is skipped if an HCA has attached to it since it was released.
         std::iter::from_fn(|| released.pop_front()).find(|port| !self.by_port.contains_key(port))
     }
 
@@ -82,7 +82,8 @@ impl Adapters {
         }
     }
 
-    /// Checks a process's request to attach an HCA. Attaches the HCA unless an embedded host may be using the port.
+    /// Attaches the HCA of a process to the port that it has requested, or returns the reason for refusing it. If an
+    /// embedded host may be using the port, the request waits.
     pub(super) fn admit(
         &mut self,
         client: usize,
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn released_port_of_an_attached_hca_is_not_returned() {
         let base = format!("ibfabric-admission-{}", std::process::id());
-        let mut adapters = Adapters::bind(&base).expect("the name is free");
+        let mut adapters = Adapters::bind(&base).expect("the sockets can be opened");
         adapters.set_embedded_hosts();
         let port = PortId(3);
         adapters.release(port);

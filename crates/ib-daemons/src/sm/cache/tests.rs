@@ -13,7 +13,7 @@ fn cached_lids_outlive_the_sm() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let directory = place.path().join("cache/deep");
     let kind = Kind::parse("mesh", &["2x1"]).expect("the kind is valid");
-    let fabric = Arc::new(generate(&kind, &Options::default()).expect("a fabric"));
+    let fabric = Arc::new(generate(&kind, &Options::default()).expect("the mesh can be generated"));
     let (mut cache, warnings) = open(&directory);
     assert!(warnings.is_empty() && cache.lids.is_empty(), "{warnings:?}");
     let first = Lids::from([(Guid(1), (4, 7)), (Guid(2), (8, 11))]);
@@ -30,7 +30,7 @@ fn cached_lids_outlive_the_sm() {
     assert_eq!(
         std::fs::read_dir(&directory).expect("the directory can be read").count(),
         3,
-        "nothing else"
+        "number of files in the cache directory"
     );
 }
 

@@ -56,7 +56,7 @@ fn invalid_value_is_reported_with_its_line() {
 fn unsupported_key_with_another_value_is_noted() {
     let text = "perfmgr FALSE\nforce_link_speed 1\nconsole off\nfrobnicate 1\n\
                 cc_sw_cong_setting_victim_mask 0x0\nno_partition_enforcement TRUE\n";
-    let (settings, notes) = read_text(text).expect("nothing is wrong");
+    let (settings, notes) = read_text(text).expect("the settings are valid");
     assert_eq!(
         notes,
         [
@@ -93,11 +93,11 @@ fn written_file_can_be_read() {
     let path = place.path().join("conf");
     let mut settings = Settings::default();
     for (key, value) in [("lmc", "3"), ("qos_sl2vl", "0,1,2,3,4,5,6,7,0,1,2,3,4,5,6,7")] {
-        settings.set(key, value).expect("the settings are valid");
+        settings.set(key, value).expect("the value is valid");
     }
-    write(&path, &settings).expect("written");
+    write(&path, &settings).expect("the file can be written");
     let mut again = Settings::default();
-    let text = std::fs::read(&path).expect("the file exists");
+    let text = std::fs::read(&path).expect("the file can be read");
     assert!(read(&path, &text, &mut again).expect("the settings are valid").is_empty());
     for key in KEYS {
         let (one, other) = ((key.field)(&mut settings).show(), (key.field)(&mut again).show());
@@ -191,7 +191,7 @@ fn values_that_need_quotes_are_written_with_them() {
         let settings = Settings { log_file: Some(file.into()), ..Settings::default() };
         write(&path, &settings).expect("the file can be written");
         let mut again = Settings::default();
-        read(&path, &std::fs::read(&path).expect("the file was written"), &mut again)
+        read(&path, &std::fs::read(&path).expect("the file can be read"), &mut again)
             .expect("the file is valid");
         assert_eq!(again.log_file.as_deref(), Some(Path::new(file)));
     }

@@ -17,7 +17,7 @@ fn replaced_file_leaves_no_temporary_file() {
 
 #[test]
 fn newest_job_of_each_kind_is_written() {
-    let mut writer = Writer::start().expect("a thread");
+    let mut writer = Writer::start().expect("the system can create a thread");
     let (go, wait) = channel::<()>();
     let (sender, written) = channel();
     let (begun, began) = channel();
@@ -25,9 +25,9 @@ fn newest_job_of_each_kind_is_written() {
     writer.write(
         Kind::Dumps,
         Box::new(move || {
-            begun.send(()).expect("the test receives");
-            wait.recv().expect("the test sends");
-            first.send(1).expect("the test receives");
+            begun.send(()).expect("the test keeps the receiver `began`");
+            wait.recv().expect("the test sends the start signal");
+            first.send(1).expect("the test keeps the receiver `written`");
             vec!["disk full".to_owned()]
         }),
     );
@@ -35,7 +35,7 @@ fn newest_job_of_each_kind_is_written() {
     for number in [2, 3] {
         let sender = sender.clone();
         let job = move || {
-            sender.send(number).expect("the test receives");
+            sender.send(number).expect("the test keeps the receiver `written`");
             Vec::new()
         };
         writer.write(Kind::Dumps, Box::new(job));
@@ -43,11 +43,11 @@ fn newest_job_of_each_kind_is_written() {
     writer.write(
         Kind::Cache,
         Box::new(move || {
-            sender.send(4).expect("the test receives");
+            sender.send(4).expect("the test keeps the receiver `written`");
             Vec::new()
         }),
     );
-    go.send(()).expect("the writer receives");
+    go.send(()).expect("the first job keeps the receiver `wait`");
     assert_eq!(writer.finish(), ["disk full"]);
     assert_eq!(written.iter().collect::<Vec<_>>(), [1, 4, 3]);
 }

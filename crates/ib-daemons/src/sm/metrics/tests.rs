@@ -16,7 +16,7 @@ fn page_without_subnet_is_valid() {
     assert_eq!(lines(&page, "ibfabric_sm_sweeps_total"), ["ibfabric_sm_sweeps_total 0"]);
     assert!(lines(&page, "infiniband_port_").is_empty());
     for line in page.lines().filter(|line| !line.starts_with('#')) {
-        let (_, value) = line.rsplit_once(' ').expect("a value");
+        let (_, value) = line.rsplit_once(' ').expect("the line has a value");
         value.parse::<f64>().expect("the text is a number");
     }
 }

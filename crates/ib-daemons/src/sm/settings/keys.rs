@@ -190,8 +190,8 @@ keys! {
     "qos_rtr_sl2vl" "" s => Levels(&mut s.lanes[4].sl2vl);
 }
 
-/// Keys of OpenSM that are not supported, with OpenSM's defaults. Any other value causes a note that the key is
-/// ignored. If no default is given here, the key is ignored silently, since all its values have the same effect.
+/// Keys of OpenSM that are not supported, with OpenSM's defaults. A different value causes a note that the key is
+/// ignored. Keys with an empty default cause no note.
 pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("m_key_lookup", "TRUE"),
     ("force_link_speed", "15"),
@@ -199,7 +199,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("force_link_width", "255"),
     ("fdr10", "1"),
     ("use_mfttop", "TRUE"),
-    // TRUE turns partition enforcement off, as `part_enforce off` does.
+    // This key is supported: the reader of the configuration file replaces TRUE by `part_enforce off`.
     ("no_partition_enforcement", ""),
     // Both values have the same effect: a port can always be a full member and a limited member of a partition.
     ("allow_both_pkeys", ""),

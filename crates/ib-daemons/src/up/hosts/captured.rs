@@ -1,5 +1,5 @@
-//! The interface between captures and the HCAs of embedded hosts. The number of an HCA is that of its port. Timestamps
-//! are in the fabric's time.
+//! The interface between captures and the HCAs of embedded hosts. The number of an HCA is the [`PortId`] of its port.
+//! Timestamps are in virtual time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,11 +26,12 @@ pub(super) struct Capturing {
     inbox: Option<Inbox<Hosts>>,
     captures: Option<Captures<Hosts>>,
     on_reader: Option<OnReader>,
-    /// Packet readers of QPs that were selected for a trace, but that no capture uses; each with its port.
+    /// Packet readers that trace selections ([`Hca::select`]) have created and that no capture uses; each with the port
+    /// of its HCA.
     pub(super) others: VecDeque<(PortId, PacketReader)>,
 }
 
-/// The fabric's time, which other threads can read.
+/// The virtual time at the last call of [`Hosts::work`], in nanoseconds. Other threads can read it.
 #[derive(Clone, Default)]
 pub(super) struct SimClock(Arc<AtomicU64>);
 
@@ -60,7 +61,7 @@ impl Hosts {
         self.capturing.inbox.as_ref().map(Inbox::as_fd)
     }
 
-    /// Resets the file descriptor of [`Hosts::bell`] until work is queued again.
+    /// Makes the file descriptor of [`Hosts::bell`] unreadable until other threads queue further work.
     pub fn silence(&self) {
         self.capturing.inbox.as_ref().into_iter().for_each(Inbox::silence);
     }

@@ -185,13 +185,13 @@ impl BlockPair {
         self.remote.geometry(self.device)
     }
 
-    /// Returns the client's session.
+    /// Returns the RTRS client.
     #[must_use]
     pub const fn client(&self) -> &ib_rtrs::Client {
         self.remote.rtrs()
     }
 
-    /// Returns the server.
+    /// Returns the RTRS server.
     #[must_use]
     pub const fn server(&self) -> &Rtrs {
         &self.rtrs

@@ -16,7 +16,7 @@ use crate::up::web::{Json, Refusal};
 /// Summary of an ACM service. The field names are JSON keys.
 #[derive(Serialize)]
 pub(super) struct Summary {
-    /// Number of cached destinations and of outstanding resolutions.
+    /// Number of destinations: those in the cache plus those being resolved.
     lines: usize,
 }
 
@@ -45,7 +45,7 @@ struct Destination {
     lid: Option<u16>,
     sl: Option<u8>,
     gid: Option<String>,
-    /// Seconds since the ACM service last saw a message of the destination.
+    /// Seconds since the destination last confirmed its address; `None` while it is being resolved.
     age: Option<f64>,
 }
 
@@ -53,7 +53,7 @@ struct Destination {
 #[derive(Serialize)]
 struct Resolved {
     path: Path,
-    /// Time from the request to its response, in the fabric's time.
+    /// Virtual time from the request to its response, in microseconds.
     microseconds: f64,
 }
 

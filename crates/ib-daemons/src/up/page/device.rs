@@ -86,7 +86,7 @@ pub(super) fn device(
     json(&DeviceResponse { device: name, size: geometry.size, nbd, paths, programs })
 }
 
-/// Returns the latencies of reads and writes together.
+/// Combines the latency histograms of reads and writes.
 fn latency([reads, writes]: &[LatencyHistogram; 2]) -> Latency {
     let mut all = reads.clone();
     all.add(writes);

@@ -24,8 +24,8 @@ struct LoadResponse<'a> {
     max: u32,
 }
 
-/// The cache with the load that was computed last, and the newest version of the routes for which the load was
-/// requested.
+/// The cache of the last computed load, and the version of the routes at the last request that the cache could not
+/// answer.
 #[derive(Clone, Default)]
 pub(super) struct Loads(Arc<Mutex<Cache>>, Arc<AtomicU64>);
 
@@ -162,7 +162,7 @@ impl Copied {
     }
 }
 
-/// Adds to the load of a port's link the number of routes that leave through the port.
+/// Adds `routes` to the load of a port's link, in the direction away from the port.
 fn add(model: &Model, port: PortId, routes: u32, load: &mut [[u32; 2]]) {
     if let Some(number) = model.link_of(port) {
         let is_second = model.links[number as usize].1 == port;

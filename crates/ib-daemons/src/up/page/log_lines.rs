@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-/// If at most this many clients attach one after the other, each has a log line of its own.
+/// Maximum number of lines about attached clients that are not condensed.
 const MOST: usize = 8;
 
-/// Returns the lines of a log. If more than [`MOST`] clients attach one after the other, a single line with their
-/// number replaces their lines.
+/// Returns the lines of a log. If more than [`MOST`] lines report attached clients, one line with the count replaces
+/// them.
 pub(super) fn condensed(log: &str) -> Vec<Cow<'_, str>> {
     let is_attach = |line: &&str| line.ends_with(" attached") && line.contains(" client ");
     let count = log.lines().filter(is_attach).count();

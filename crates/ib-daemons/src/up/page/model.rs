@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::up::web::{Json, Refusal};
 
-/// The nodes and the links of the fabric. The number of a node is its number in the fabric; the number of a link is its
-/// index in the list of links.
+/// The nodes and the links of the fabric. The number of a node is its [`NodeId`]; the number of a link is its index in
+/// `links`.
 pub(in crate::up) struct Model {
     pub(in crate::up) fabric: Fabric,
     pub(super) links: Vec<(PortId, PortId)>,
@@ -44,7 +44,7 @@ struct Node<'a> {
     rank: u32,
 }
 
-/// A link. Each end is the number of a node and of its port.
+/// A link. The ends `a` and `b` are pairs of a node number and a port number.
 #[derive(Serialize)]
 struct Link {
     a: (u32, u8),
@@ -68,7 +68,8 @@ pub(super) struct Rate {
 
 impl Rate {
     pub(super) fn of(LinkRate { width, speed }: LinkRate) -> Self {
-        // The rate of one lane is computed from that of four lanes, which is a whole number of Mbit/s for all speeds.
+        // The rate of one lane is not a whole number of Mbit/s at all speeds, but the rate of four lanes is. So the
+        // rate of one lane is computed from it.
         let lane = f64::from(speed.megabits_per_second(LinkWidth::X4)) / 4000.0;
         let named = RateCode::of_link(speed, width).and_then(RateCode::megabits_per_second);
         let megabits = named.unwrap_or_else(|| speed.megabits_per_second(width));
@@ -174,7 +175,8 @@ pub(super) const fn kind_word(kind: NodeKind) -> &'static str {
     }
 }
 
-/// Returns the distance of each node from the nearest node that is not a switch, in links; 1 if there is no such node.
+/// Returns the distance in links of each node from the nearest node that is not a switch; 1 if no such node is
+/// connected with it.
 fn ranks(fabric: &Fabric) -> Vec<u32> {
     let mut ranks = vec![u32::MAX; fabric.node_count()];
     let mut queue = VecDeque::new();

@@ -52,7 +52,7 @@ struct Port {
 /// Data from which the details of a node are collected, in addition to the simulator and the model.
 pub(super) struct NodeContext<'a> {
     pub(super) hosts: &'a Hosts,
-    /// The hosts of the block device's client, and those of its server.
+    /// Ports of the block device's hosts: those of the client, then those of the server.
     pub(super) ends: &'a [Vec<PortId>; 2],
     pub(super) device: &'a str,
     pub(super) manager: Option<&'a Manager>,
@@ -130,7 +130,8 @@ fn roles(sim: &Sim, context: &NodeContext<'_>, id: NodeId) -> Vec<String> {
     roles
 }
 
-/// Returns properties of a node that are not fields of the response, such as its description and GID; each has a label.
+/// Returns properties of a node for which [`NodeResponse`] has no field, such as the description and the GID. Each is a
+/// label with a value.
 fn values(
     sim: &Sim,
     model: &Model,

@@ -85,8 +85,8 @@ fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> 
     };
     let mut hops = vec![start(first, 0)];
     let is_switch = sim.is_switch(sim.place(first).0);
-    // If the path begins at a host, its first port is the output port of this host. A path from a node to itself has no
-    // output port.
+    // At a host, the first step is the host's output port, unless the path leads from the host to itself. At a switch,
+    // the first step is port 0 of the switch.
     let mut leaves = is_switch;
     if !is_switch && !further.is_empty() {
         leave(&mut hops[0], first);

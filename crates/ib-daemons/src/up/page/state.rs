@@ -1,4 +1,4 @@
-//! The state that the page shows and that changes: links that are down, nodes that cannot be reached, traffic, the SM.
+//! The changing state that the page shows: links that are down, unreachable nodes, traffic, and the SM.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ pub(super) struct States {
     before: Option<Before>,
     /// The JSON members of the state that was published last, without its time.
     published: String,
-    /// The time at which a state was published last.
+    /// Simulated time at which a state was last published.
     published_at: Instant,
     down: Vec<u32>,
-    /// The time at which each link in `down` went down, in seconds of the fabric's time.
+    /// Simulated time in seconds at which each link in `down` went down.
     since: Vec<f64>,
-    /// The nodes that cannot be reached, each with the time at which it was cut off.
+    /// The nodes that cannot be reached, each with the simulated time in seconds at which it became unreachable.
     missing: Vec<(u32, f64)>,
     /// Version of the routes for which `down` and `missing` were computed.
     down_at: Option<u64>,

@@ -81,7 +81,7 @@ fn written_pattern_is_verified_and_other_data_is_wrong() {
         (pass.done, pass.wrong, pass.errors)
     };
     assert_eq!(compare(&mut device, &mut content), (size - 4096, 0, 0));
-    assert_eq!(compare(&mut device, &mut Content::Pattern(4)).1, 5, "every request is wrong");
+    assert_eq!(compare(&mut device, &mut Content::Pattern(4)).1, 5, "every read differs");
     device.bytes[size as usize - 1] ^= 1;
     assert_eq!(compare(&mut device, &mut content).1, 1);
     device.bad[0] = Some(4096);
@@ -89,7 +89,7 @@ fn written_pattern_is_verified_and_other_data_is_wrong() {
     device.bytes[size as usize - 1] ^= 1;
     device.bad[0] = None;
     device.short = 8;
-    assert_eq!(compare(&mut device, &mut content).1, 5, "a short read is wrong");
+    assert_eq!(compare(&mut device, &mut content).1, 5, "short reads count as wrong");
     let mut save = Pass::new(Task::Save, part);
     let mut saved = Content::Bytes(4096, vec![0; size as usize - 4096]);
     run(&mut save, &mut device, &mut saved);

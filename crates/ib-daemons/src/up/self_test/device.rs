@@ -1,5 +1,5 @@
-//! The device check. It writes the whole block device, reads it and compares the data. Meanwhile it cuts the link of
-//! one path after the other.
+//! The device check. It writes the whole block device, reads it back and compares the data. It cuts the link of the
+//! first path during the writes, and the link of the second path during the reads.
 
 use std::time::Duration;
 
@@ -22,22 +22,23 @@ pub(super) struct DeviceCheck {
     content: Content,
     writes: Pass,
     reads: Pass,
-    /// The cuts of links: the link of the first path is cut during the writes, that of the second path during the
-    /// reads.
+    /// State of the first path's link, which is cut during the writes, and of the second path's link, which is cut
+    /// during the reads.
     cuts: [Cut; 2],
-    /// Sum of completed bytes and errors when the last progress was made, and the time of that progress.
+    /// Progress counter, and the time at which it last grew. It is the number of completed bytes, plus the number of
+    /// failed requests, plus 1 after the writes.
     progress: (u64, Instant),
 }
 
-/// State of the cut of one path's link.
+/// State of one path's link.
 enum Cut {
     /// The link was not cut yet, or there is only one path.
     No,
-    /// The link of port `port` is cut. At the cut `outstanding` requests were outstanding; before it `before` requests
-    /// had failed over.
+    /// The link at `port` is cut. When it was cut, `outstanding` requests were outstanding, and `before` requests had
+    /// already failed over.
     Yes { port: PortId, outstanding: usize, before: u64 },
-    /// The link is restored. At the cut `outstanding` requests were outstanding; since then `again` requests have
-    /// failed over.
+    /// The link is restored. When it was cut, `outstanding` requests were outstanding. While it was cut, `again`
+    /// requests failed over.
     Restored { outstanding: usize, again: u64 },
     /// The link could not be cut.
     Not(String),
@@ -61,7 +62,7 @@ impl DeviceCheck {
         ends: &[Vec<PortId>; 2],
     ) -> bool {
         let now = sim.now();
-        // The link at the server's host is cut, because the first host of the client runs the SM.
+        // Links are cut only at hosts of the server. The SM runs at the first host of the client and stays connected.
         let ports = if let [one, two] = ends[1][..] { Some([one, two]) } else { None };
         let moved = if self.writes.is_over() {
             self.restore(0, pair.client(), sim);
@@ -115,7 +116,7 @@ impl DeviceCheck {
     pub(super) fn finish(&mut self, pair: &BlockPair, sim: &mut Sim) -> CheckResult {
         let client = pair.client();
         [0, 1].into_iter().for_each(|number| self.restore(number, client, sim));
-        // If there are few requests, a path may have received none.
+        // With fewer than 4 requests, a path that carried none is no error.
         let has_many = self.writes.requests() >= 4;
         let traffic = client.paths().filter_map(|path| client.stats(path)).map(|it| it.traffic);
         let idle_paths =

@@ -21,9 +21,10 @@ use crate::up::hosts::{Hosts, Reply};
 /// Maximum number of hosts that send a request.
 pub(super) const MOST: usize = 256;
 
-/// Maximum number of outstanding requests. Each of them is delivered to every host, so `DELIVERIES` limits their number
-/// times the number of hosts. If there were more, requests would be retransmitted before they are answered.
+/// Maximum number of outstanding requests in a fabric of any size.
 const OUTSTANDING: usize = 32;
+/// Maximum number of outstanding requests times the number of hosts, because each request is multicast to every host.
+/// With more deliveries, requests would be retransmitted before their responses arrive.
 const DELIVERIES: usize = 32 * 1024;
 
 /// All responses must arrive within this time. Requests without a response then count as not resolved.
@@ -34,20 +35,21 @@ pub(super) struct ResolvedNames {
     hosts: usize,
     /// For each request: the expected source LID of the path, and the permitted destination LIDs.
     expected: Vec<(u16, Vec<u16>)>,
-    /// Requests that were not sent yet.
+    /// Requests that were not sent yet: request number, port of the requesting host, and destination.
     wanted: VecDeque<(u64, PortId, Entry)>,
     answered: usize,
     wrong: usize,
-    /// Number of requests for which no path was found, and the reason for the first of them.
+    /// Number of requests for which no path was found.
     failed: usize,
+    /// Status of the first failed request.
     why: Option<ClientStatus>,
     deadline: Instant,
-    /// Start of the check in real time. Under load the fabric's clock is slower than real time.
+    /// Start of the check in real time. [`LIMIT`] applies to real time too, because simulated time may be slower.
     started: WallClock,
 }
 
 impl ResolvedNames {
-    /// Prepares the requests: each requesting host resolves the name of the host that is half the fabric away.
+    /// Prepares the requests. Of `n` hosts, the requesting host `i` resolves the name of host `(i + n / 2) % n`.
     pub(super) fn new(sim: &Sim, hosts: &Hosts) -> Self {
         let ports: Vec<PortId> = hosts.ports().collect();
         let count = ports.len().min(MOST);
@@ -73,7 +75,7 @@ impl ResolvedNames {
         Self { hosts, expected, wanted, answered, wrong, failed, why, deadline, started }
     }
 
-    /// Sends waiting requests as long as more may be outstanding; returns true if it has sent any.
+    /// Sends further requests until the maximum number is outstanding; returns true if it has sent any.
     pub(super) fn work(&mut self, sim: &mut Sim, hosts: &mut Hosts) -> bool {
         let mut moved = false;
         let outstanding = (DELIVERIES / self.hosts.max(1)).clamp(1, OUTSTANDING);
@@ -109,7 +111,7 @@ impl ResolvedNames {
         (self.answered, self.expected.len())
     }
 
-    /// Returns the time at which the check gives up requests without a response.
+    /// Returns the simulated time at which the check stops waiting for responses.
     pub(super) const fn deadline(&self) -> Instant {
         self.deadline
     }

@@ -16,16 +16,17 @@ pub(super) struct TracedPaths {
     tracer: Tracer,
     asked: usize,
     good: usize,
-    /// Number of paths that agents have confirmed, and of those that agents can confirm.
+    /// Number of paths that the tracing agent at the destination has confirmed.
     validated: usize,
+    /// Number of paths that the tracing agent at the destination can confirm.
     can_be_validated: usize,
     first_bad: Option<String>,
     traced: usize,
 }
 
 impl TracedPaths {
-    /// Starts to trace paths between hosts. The tracer is at the port of the SM. Returns `None` if there are fewer than
-    /// two hosts.
+    /// Attaches the tracer to the first end port, and starts to trace paths between hosts. Returns `None` if fewer than
+    /// two hosts have a LID.
     pub(super) fn start(sim: &mut Sim) -> Result<Option<Self>, DaemonError> {
         let Some(own) = sim.first_end_port() else { return Ok(None) };
         let hosts = sim.node_ids().filter(|&node| !sim.is_switch(node));
@@ -40,9 +41,10 @@ impl TracedPaths {
         let own = sim.link_port(own).lid;
         let (mut asked, mut can_be_validated) = (0, 0);
         for number in 0..PATHS {
-            // Each host is the source of one path before any host is the source of a second path.
-            let from = number * 7 % lids.len();
-            let to = (from + 1 + number * 13 % (lids.len() - 1)) % lids.len();
+            // In a large fabric, the sources are evenly spaced. In a small one, each host is the source of several
+            // paths. The distances between source and destination are evenly spaced, too.
+            let from = number * lids.len().max(PATHS) / PATHS % lids.len();
+            let to = (from + 1 + number * (lids.len() - 1) / PATHS) % lids.len();
             // A path that ends at the tracer's port cannot be confirmed, since the tracer receives no probes.
             can_be_validated += usize::from(lids[to] != own);
             let [from, to] = [from, to].map(|at| Target::Lid(lids[at]));
@@ -55,7 +57,7 @@ impl TracedPaths {
         Ok(Some(paths))
     }
 
-    /// Returns the time at which the tracer repeats an unanswered request or gives it up.
+    /// Returns the time at which the tracer retransmits or abandons an unanswered request.
     pub(super) fn due(&self) -> Option<Instant> {
         self.tracer.poll_timeout()
     }

@@ -54,10 +54,10 @@ pub(super) struct NamesResult {
     pub(super) hosts: usize,
     pub(super) requested: usize,
     pub(super) resolved: usize,
-    /// Number of paths that lead to a different host than the requested one.
+    /// Number of resolved paths with a wrong source LID or destination LID.
     pub(super) wrong: usize,
     pub(super) failed: usize,
-    /// Why the first of the failed requests has failed; `None` if none has failed.
+    /// Why the first failed request failed; `None` if no request failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_failure: Option<String>,
     /// Number of requests without a response.
@@ -72,12 +72,12 @@ pub(super) struct NamesResult {
 pub(super) struct PathsResult {
     pub(super) requested: usize,
     pub(super) good: usize,
-    /// Number of paths that agents have confirmed.
+    /// Number of paths that the tracing agent at the destination has confirmed.
     pub(super) confirmed: usize,
-    /// Number of paths that agents can confirm.
+    /// Number of paths that the tracing agent at the destination can confirm.
     #[serde(skip)]
     pub(super) confirmable: usize,
-    /// Why the first trace that is not good has ended; `None` if all traces are good.
+    /// Why the first bad trace stopped; `None` if all traces are good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_other: Option<String>,
 }
@@ -87,20 +87,20 @@ pub(super) struct PathsResult {
 pub(super) struct DeviceResult {
     pub(super) bytes: u64,
     pub(super) paths: usize,
-    /// Number of requests whose data was wrong.
+    /// Number of reads that returned wrong data.
     pub(super) wrong: u64,
     pub(super) errors: u64,
-    /// Number of paths that carried no reads or no writes; `None` if there were too few requests for all paths.
+    /// Number of paths that carried no reads or no writes; `None` if the device is too small for requests on all paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) idle_paths: Option<usize>,
-    /// The cut of each path's link; empty if there is only one path.
+    /// Result of cutting each path's link; empty if the check did not try to cut a link, as with a single path.
     pub(super) cuts: Vec<CutResult>,
-    /// The reason why the check gave up waiting for the device; `None` if it did not.
+    /// Details if the check failed because the device made no progress; `None` otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stalled: Option<Stall>,
 }
 
-/// The cut of one path's link.
+/// Result of cutting one path's link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CutResult {
@@ -126,7 +126,7 @@ pub(super) struct Stall {
     pub(super) moved: u64,
 }
 
-/// Result of capturing the packets of the block device's queue pairs and reading the file back.
+/// Result of capturing the packets of the block device's QPs and reading the capture file back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct CaptureResult {
     /// Number of packets that the queue pairs have sent and received.
@@ -156,7 +156,7 @@ impl CheckResult {
             Self::Names(it) => it.wrong + it.failed + it.unanswered == 0,
             Self::Paths(it) => it.good == it.requested && it.confirmed >= it.confirmable,
             Self::Device(it) => it.is_good(),
-            // If less than half of the packets were captured, the check has failed.
+            // The ring buffers may overwrite at most half of the packets.
             Self::Capture(it) => {
                 it.captured + it.overwritten == it.packets
                     && it.read_back == it.captured
@@ -171,7 +171,7 @@ impl CheckResult {
 
 impl DeviceResult {
     fn is_good(&self) -> bool {
-        // With at least two outstanding requests, both paths carried requests, so some must have failed over.
+        // Of at least two outstanding requests, the cut path carried at least one, which must have failed over.
         let has_failed_over = |cut: &CutResult| match cut {
             CutResult::Cut { outstanding, failed_over } => *failed_over > 0 || *outstanding < 2,
             CutResult::NotCut { .. } => false,

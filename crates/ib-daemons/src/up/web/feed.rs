@@ -37,7 +37,7 @@ pub(super) struct Feed {
 /// The latest lines of the log.
 #[derive(Debug, Default)]
 struct Lines {
-    /// The lines as JSON, each `[time, "text"]`.
+    /// The kept lines as JSON, each `[time in seconds, "text"]`.
     kept: VecDeque<Box<str>>,
     /// Number of lines that were logged since the server's start, including those that are no longer kept.
     count: u64,
@@ -47,7 +47,7 @@ struct Lines {
 struct Listener {
     feed: Arc<Feed>,
     states: watch::Receiver<Arc<str>>,
-    /// Number of the next line to send to the client.
+    /// Index of the next log line to send to the client, counted from the server's start.
     next: u64,
 }
 
@@ -67,7 +67,7 @@ impl Feed {
     }
 
     pub(super) fn log(&self, at: Instant, line: &str) {
-        let line = serde_json::to_string(cut(line)).expect("a text can be written");
+        let line = serde_json::to_string(cut(line)).expect("a string can be serialised");
         let mut lines = self.lines();
         if lines.kept.len() == MOST_LINES {
             lines.kept.pop_front();
@@ -77,7 +77,8 @@ impl Feed {
         lines.count += 1;
     }
 
-    /// Returns a stream of events with all future states; `None` if [`MOST_LISTENERS`] are connected already.
+    /// Returns a stream of events with the states that are published from now on. A slow listener misses states.
+    /// Returns `None` if [`MOST_LISTENERS`] listeners are connected already.
     pub(super) fn listen(
         self: &Arc<Self>,
         mut states: watch::Receiver<Arc<str>>,
@@ -99,7 +100,7 @@ impl Feed {
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        // A poisoned mutex is used, because no panic leaves the lines in an inconsistent state.
+        // Poisoning of the mutex is ignored, because no panic leaves the lines in an inconsistent state.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -37,8 +37,8 @@ impl Token {
         &self.0
     }
 
-    /// Returns true if the path begins with the token. The duration of the comparison does not reveal how much of it
-    /// matches.
+    /// Returns true if the path begins with the token. The time of the comparison does not depend on the number of
+    /// matching characters.
     fn opens(&self, path: &str) -> bool {
         let found = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
         let found = found.unwrap_or_default().as_bytes();

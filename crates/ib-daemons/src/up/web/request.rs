@@ -24,7 +24,7 @@ pub enum ApiCall {
     Fabric,
     /// Returns the LIDs and IP addresses of all end ports.
     Addresses,
-    /// Returns the number of host pairs whose path uses each link.
+    /// Returns, for each link, the number of host pairs whose path uses the link.
     Load,
     /// Returns ports, LFT and properties of a node.
     Node(u32),
@@ -58,7 +58,7 @@ pub struct PathQuery {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resolve {
-    /// Number of the node at which the host is.
+    /// Number of the node whose ACM service resolves the address.
     pub from: u32,
     /// A name, an IP address or a GID.
     pub to: String,
@@ -169,7 +169,7 @@ impl Request {
     }
 }
 
-/// Sends requests of one connection to the event loop. At most one of them is outstanding.
+/// Sends requests of clients to the event loop. Each connection has at most one outstanding request.
 #[derive(Clone)]
 pub(super) struct RequestQueue {
     requests: Sender<Request>,

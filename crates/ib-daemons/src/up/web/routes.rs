@@ -179,14 +179,14 @@ async fn respond_to_query(context: &Context, call: Result<ApiCall, QueryRejectio
         Ok(call) => context.queue.call(call).await,
         Err(error) => {
             let text = error.body_text();
-            // axum puts a text of its own before the cause, which is a missing or an unknown field.
+            // The error text of axum ends with the cause, such as a missing field. The text before it is removed.
             let why = text.rsplit_once("query string: ").map_or(&*text, |(_, why)| why);
             Err(Refusal::bad(format!("invalid query string: {why}")))
         }
     })
 }
 
-/// Calls the API with the JSON in the body of a request.
+/// Parses the JSON body of a request and makes the API call.
 async fn call_with_body<T: DeserializeOwned>(
     context: &Context,
     request: Request,

@@ -1,4 +1,4 @@
-//! Accepts connections and limits them.
+//! Accepts connections, and limits their number, their idle times and their buffers.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -20,7 +20,7 @@ use super::write_timeout::WriteTimeout;
 /// Maximum number of simultaneous connections. Further connections are closed.
 pub(super) const MOST_CONNECTIONS: usize = 64;
 
-/// The head of a request must be complete within this time, on new and on idle connections.
+/// Time limit for the head of a request. Connections that are idle for this time are closed as well.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// If a client reads nothing of a response for this time, it is disconnected.

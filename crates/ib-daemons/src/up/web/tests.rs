@@ -30,8 +30,8 @@ impl Response {
 
     /// Returns the error text in the body.
     fn error(&self) -> String {
-        let body: serde_json::Value = serde_json::from_str(&self.body).expect("the text is JSON");
-        body["error"].as_str().expect("a text").to_owned()
+        let body: serde_json::Value = serde_json::from_str(&self.body).expect("the body is JSON");
+        body["error"].as_str().expect("the error is a string").to_owned()
     }
 }
 
@@ -41,37 +41,39 @@ fn web() -> Web {
 
 fn connect(web: &Web) -> TcpStream {
     let stream = TcpStream::connect(web.address).expect("the server listens");
-    stream.set_read_timeout(Some(TIMEOUT)).expect("the time limit can be set");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("the socket accepts a read timeout");
     stream
 }
 
-/// Sends a request whose path follows the token.
+/// Sends a request for `path`, which is relative to the token in the URL.
 fn send(web: &Web, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
     let token = web.token.as_str();
     let length = body.len();
     let head = format!("{method} /{token}/{path} HTTP/1.1\r\nHost: localhost\r\n{headers}");
     let mut stream = connect(web);
-    write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").expect("the peer accepts data");
+    write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}")
+        .expect("the server accepts data");
     stream
 }
 
 fn read(stream: TcpStream) -> Response {
     let mut reader = BufReader::new(stream);
-    let mut lines = reader.by_ref().lines().map(|line| line.expect("a line"));
-    let first = lines.next().expect("a status");
+    let mut lines = reader.by_ref().lines().map(|line| line.expect("the line is text"));
+    let first = lines.next().expect("the response has a status line");
     let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let status = first
         .split(' ')
         .nth(1)
-        .expect("the text is a number")
+        .expect("the line has a status")
         .parse()
-        .expect("the text is a number");
+        .expect("the status is a number");
     let mut response = Response { status, headers, body: String::new() };
-    let length =
-        response.header("content-length").map_or(0, |it| it.parse().expect("the text is a number"));
+    let length = response
+        .header("content-length")
+        .map_or(0, |it| it.parse().expect("the length is a number"));
     let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("a body");
-    response.body = String::from_utf8(body).expect("the output is UTF-8");
+    reader.read_exact(&mut body).expect("the body is complete");
+    response.body = String::from_utf8(body).expect("the body is UTF-8");
     response
 }
 
@@ -82,7 +84,7 @@ fn get(web: &Web, path: &str) -> Response {
 /// Sends bytes unchanged and returns the response.
 fn raw(web: &Web, request: &str) -> Response {
     let mut stream = connect(web);
-    stream.write_all(request.as_bytes()).expect("the peer accepts data");
+    stream.write_all(request.as_bytes()).expect("the server accepts data");
     read(stream)
 }
 
@@ -257,7 +259,7 @@ fn refusals_have_status_and_text_and_late_answers_a_thread() {
     assert_eq!(respond(Answer::Later(Box::new(later))).body, "[]");
     let fails = || Err(Refusal::conflict("later"));
     assert_eq!(respond(Answer::Later(Box::new(fails))).status, 409);
-    // A dropped request gets no answer from the event loop.
+    // If the event loop drops a request, the client gets status 503.
     let stream = send(&web, "GET", "api/load", "", "");
     drop(next(&mut web));
     assert_eq!(read(stream).status, 503);
@@ -308,7 +310,7 @@ impl EventStream {
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.0.read_line(&mut line).expect("the program prints a line");
+        self.0.read_line(&mut line).expect("the server sends text");
         line.trim_end().to_owned()
     }
 
@@ -316,7 +318,7 @@ impl EventStream {
     fn event(&mut self) -> serde_json::Value {
         loop {
             if let Some(data) = self.line().strip_prefix("data: ") {
-                return serde_json::from_str(data).expect("the text is JSON");
+                return serde_json::from_str(data).expect("the data is JSON");
             }
         }
     }
@@ -333,7 +335,7 @@ fn listeners_get_states_and_each_log_line_once() {
     let mut events = EventStream::open(&web);
     wait_for("no listener", || web.listeners() == 1);
     assert!(web.has_newcomers() && !web.has_newcomers());
-    // States that were published before are not sent.
+    // The listener does not get states that were published before it connected.
     web.publish("\"time\":1");
     let event = events.event();
     assert_eq!(event["time"], 1);

@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn peer_that_reads_nothing_times_out_and_slow_peer_does_not() {
         const TIMEOUT: Duration = Duration::from_millis(100);
-        let runtime = crate::up::web::serve::runtime().expect("a runtime");
+        let runtime = crate::up::web::serve::runtime().expect("the system provides an event queue");
         runtime.block_on(async {
             let (near, mut far) = duplex(16);
             let mut near = WriteTimeout::new(near, TIMEOUT);
-            // The peer reads one byte at a time. All bytes take twice the timeout.
+            // The peer reads one byte at a time. All its reads together take twice the timeout.
             let slow = tokio::spawn(async move {
                 for _ in 0..20 {
                     sleep(TIMEOUT / 10).await;

@@ -60,7 +60,7 @@ fn flush_fails_once_after_a_loss() {
     done(&mut devices, Operation::Discard, false, false);
     devices.opened(id, false);
     assert_eq!(devices.losses(), 1);
-    assert_eq!(done(&mut devices, Operation::Flush, false, false), Errno::EIO, "of a write");
+    assert_eq!(done(&mut devices, Operation::Flush, false, false), Errno::EIO, "flush of a write");
     assert_eq!(done(&mut devices, Operation::Flush, false, true), Errno::EIO);
     assert_eq!(done(&mut devices, Operation::Flush, false, true), Errno::OK);
 }

@@ -2,8 +2,12 @@ use super::Failover::{Abandon, End, FreeChunk, KeepChunk, Resend};
 use super::Outcome::{Fenced, TimedOut, Unknown};
 use super::*;
 
-/// Each row has the outcomes of five requests: not recalled, without another connected path; not recalled, with one;
-/// recalled, without one; recalled, with one; completed.
+/// Each row has an event, and the actions for these requests:
+/// 1. not recalled, and no other path is connected
+/// 2. not recalled, and another path is connected
+/// 3. recalled, and no other path is connected
+/// 4. recalled, and another path is connected
+/// 5. already completed
 const TABLE: [(Event, [Failover; 5]); 6] = [
     (Event::Unfenced, [Abandon(Unknown), Resend, Abandon(Unknown), Abandon(Unknown), KeepChunk]),
     (Event::FencedAfterLoss, [End(Fenced), End(Fenced), End(Fenced), End(Fenced), FreeChunk]),

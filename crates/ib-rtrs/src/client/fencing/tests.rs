@@ -22,7 +22,8 @@ fn failed(fencing: &mut Fencing, slots: &[u16]) {
 fn fences_are_requested_once_until_their_path_fails() {
     let mut fencing = Fencing::default();
     failed(&mut fencing, &[4]);
-    let fence = fencing.request_over(PathId(1), at(1), Some(SECOND)).expect("one is outstanding");
+    let fence =
+        fencing.request_over(PathId(1), at(1), Some(SECOND)).expect("a path waits for a fence");
     assert_eq!((fence.id, fence.path_uuid, fence.reconnects), (1, [7; 16], 3));
     assert_eq!(fencing.request_over(PathId(2), at(1), Some(SECOND)), None);
     fencing.path_failed(PathId(1), false);
@@ -36,7 +37,7 @@ fn fences_are_requested_once_until_their_path_fails() {
 fn confirmed_fence_returns_its_requests_once() {
     let mut fencing = Fencing::default();
     failed(&mut fencing, &[4, 9]);
-    fencing.request_over(PathId(1), at(1), Some(SECOND)).expect("one is outstanding");
+    fencing.request_over(PathId(1), at(1), Some(SECOND)).expect("a path waits for a fence");
     assert_eq!(fencing.confirm(2), None);
     assert_eq!(fencing.confirm(1), Some(Fenced { slots: vec![4, 9], is_lost: false }));
     assert_eq!((fencing.confirm(1), fencing.deadline()), (None, None));

@@ -9,7 +9,7 @@ fn silent_path_with_requests_is_probed_once() {
     let mut liveness = Liveness::default();
     liveness.connected(at(0));
     assert!(liveness.watch());
-    assert!(!liveness.watch(), "the timer was running before");
+    assert!(!liveness.watch(), "the probe timer already runs");
     assert_eq!(liveness.probe(at(100), true), Probe::Wait);
     assert_eq!(liveness.probe(at(500), true), Probe::Send);
     assert_eq!(liveness.probe(at(1000), true), Probe::Wait);
@@ -17,7 +17,7 @@ fn silent_path_with_requests_is_probed_once() {
     assert_eq!(liveness.probe(at(1500), true), Probe::Wait);
     assert_eq!(liveness.probe(at(1600), true), Probe::Send);
     assert_eq!(liveness.probe(at(2200), false), Probe::Stop);
-    assert!(liveness.watch(), "the timer has to be started again");
+    assert!(liveness.watch(), "the probe timer was stopped");
 }
 
 #[test]

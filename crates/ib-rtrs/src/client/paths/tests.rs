@@ -62,9 +62,9 @@ fn each_policy_chooses_a_connected_path() {
         Some(PathId(2)),
         "each processor uses the paths in turn"
     );
-    paths.get_mut(PathId(1)).expect("it exists").inflight = 1;
+    paths.get_mut(PathId(1)).expect("path 1 was added").inflight = 1;
     assert_eq!(paths.choose(Policy::MinInflight, 0), Some(PathId(2)));
-    let slow = &mut paths.get_mut(PathId(1)).expect("it exists").liveness;
+    let slow = &mut paths.get_mut(PathId(1)).expect("path 1 was added").liveness;
     slow.heartbeat_sent(Instant::ZERO);
     slow.heartbeat_acknowledged(Instant::ZERO + Duration::from_millis(1));
     assert_eq!(paths.choose(Policy::MinLatency, 0), Some(PathId(2)));

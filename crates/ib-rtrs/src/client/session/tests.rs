@@ -31,12 +31,14 @@ fn limits_fit_into_memory_and_immediate_data() {
 fn later_limits_must_not_be_below_the_first_ones() {
     let mut session = Session::new([0; 16]);
     assert_eq!(session.limits(), None);
-    session.agree(LIMITS).expect("the first ones");
+    session.agree(LIMITS).expect("the first limits are adopted");
     let other = session.agree(Limits { queue_depth: 9, ..LIMITS });
     assert_eq!(other, Err(Failure::QueueDepth { found: 9, expected: 8 }));
     let shorter = session.agree(Limits { max_io_size: 4095, ..LIMITS });
     assert_eq!(shorter, Err(Failure::MaxIoSize { found: 4095, expected: 4096 }));
-    session.agree(Limits { max_io_size: 8192, max_header_size: 256, ..LIMITS }).expect("more data");
+    session
+        .agree(Limits { max_io_size: 8192, max_header_size: 256, ..LIMITS })
+        .expect("a greater data length is accepted");
     assert_eq!(session.limits(), Some(Limits { max_header_size: 256, ..LIMITS }));
 }
 

@@ -19,7 +19,7 @@ fn valid_values_are_parsed() {
     ] {
         assert_eq!(policy(text), Ok(expected), "{text}");
     }
-    let path = address("ip:10.0.0.1,ip:10.0.0.2").expect("a path");
+    let path = address("ip:10.0.0.1,ip:10.0.0.2").expect("the addresses are valid");
     assert_eq!(path.to_string(), "ip:10.0.0.1@ip:10.0.0.2");
 }
 

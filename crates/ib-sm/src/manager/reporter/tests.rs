@@ -30,7 +30,7 @@ fn alarm_keeps_its_time_while_it_is_raised() {
     let [first, later] = [1, 2].map(Instant::from_nanos);
     reporter.raise(first, alarm("a"));
     reporter.raise(later, alarm("a"));
-    assert_eq!(events(&mut reporter).len(), 1, "one event");
+    assert_eq!(events(&mut reporter).len(), 1, "an unchanged alarm is reported only once");
     reporter.raise(later, alarm("b"));
     assert!(matches!(&events(&mut reporter)[..], [SmEvent::AlarmRaised(_)]));
     assert_eq!(reporter.alarms().map(|it| it.since).collect::<Vec<_>>(), [first]);

@@ -17,7 +17,7 @@ fn sa_gets_less_than_a_tenth_during_a_sweep() {
     for _ in 0..10_000 {
         sa_budget.smp_completed();
     }
-    assert_eq!(*sa_budget.credit(true), MAX_BUDGET, "the budget is limited");
+    assert_eq!(*sa_budget.credit(true), MAX_BUDGET, "completed SMPs grant at most `MAX_BUDGET`");
     assert_eq!(*sa_budget.credit(false), MAX_BUDGET);
 }
 
@@ -37,7 +37,7 @@ fn timer_grants_double_while_no_smp_completes() {
         sa_budget.smp_completed();
     }
     sa_budget.handle_timeout(at(5));
-    assert_eq!(*sa_budget.credit(true), 21, "a completed SMP resets the size of grants");
+    assert_eq!(*sa_budget.credit(true), 21, "a completed SMP resets the timer grants");
     sa_budget.handle_timeout(at(5));
     assert_eq!(*sa_budget.credit(true), 21, "the timer grants time once per millisecond");
 }

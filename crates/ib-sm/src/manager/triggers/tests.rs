@@ -37,7 +37,11 @@ fn incomplete_sweeps_double_the_interval() {
     assert_eq!(triggers.next_sweep(at(0), Some(10 * SECOND), SECOND), Some(at(4)));
     assert_eq!(triggers.next_sweep(at(0), None, SECOND), Some(at(4)));
     triggers.end_sweep(false);
-    assert_eq!(triggers.next_sweep(at(0), None, SECOND), Some(at(1)), "still unsettled");
+    assert_eq!(
+        triggers.next_sweep(at(0), None, SECOND),
+        Some(at(1)),
+        "a complete sweep resets the wait, but does not clear `is_unsettled`"
+    );
 }
 
 #[test]

@@ -80,7 +80,8 @@ fn alarms_name_the_candidate_without_their_reason() {
     }
 }
 
-/// The engine that reaches the most pairs may have a credit loop, which another engine may avoid.
+/// One engine reaches the most pairs, and another engine avoids the credit loop. Each alarm names the engine that would
+/// clear it.
 #[test]
 fn alarms_name_different_candidates() {
     let others = [LOOP, DEAD].map(|quality| Candidate { quality, is_configured: false });
@@ -92,7 +93,7 @@ fn alarms_name_different_candidates() {
     assert_eq!(decision.alarms, expected);
 }
 
-/// For every combination of up to three candidates and the tables in use, the decision obeys the rules.
+/// Calls `check` for the decision about every combination of up to three candidates and tables in use.
 #[test]
 fn every_combination_keeps_the_rules() {
     let candidates: Vec<Candidate> = QUALITIES
@@ -156,7 +157,7 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
             return;
         }
     }
-    let quality = quality.expect("tables are programmed");
+    let quality = quality.expect("the chosen tables have a quality");
     assert!(allowed(&quality), "{}", context());
     let kept = in_use.filter(|it| it.is_complete && allowed(&it.quality)).map(|it| it.quality);
     for other in eligible.iter().copied().chain(kept) {
@@ -171,8 +172,8 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
     }
 }
 
-/// Checks that each of the two alarms is raised exactly if there is a reason, and names a candidate exactly if one
-/// avoids the reason.
+/// Checks that alarms are raised exactly for tables with credit loops or unreachable pairs. An alarm must name a
+/// candidate exactly if one has no loop or reaches more pairs.
 fn check_alarms(
     quality: Option<TableQuality>,
     alarms: &[TableAlarm],

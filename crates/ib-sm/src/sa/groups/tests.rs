@@ -63,7 +63,7 @@ fn join_states_add_up_and_only_present_ones_can_leave() {
     assert_eq!(join(&mut groups, &own, &with(2)), Ok(3));
     let invalid = Err(MadStatus::SA_REQUEST_INVALID);
     assert_eq!(leave(&mut groups, &own, &with(6)), invalid, "the port is not a send-only member");
-    assert_eq!(leave(&mut groups, &own, &with(0)), invalid, "no join state");
+    assert_eq!(leave(&mut groups, &own, &with(0)), invalid, "the request names no join state");
     assert_eq!(
         leave(&mut groups, &own, &with(2)),
         Ok((1, false)),
@@ -107,7 +107,7 @@ fn groups_admit_only_ports_of_their_partition() {
     let joined = groups.join(unnamed, &record, &stranger, PREFIX);
     assert_eq!(joined.map(|change| change.created), Err(MadStatus::SA_REQUEST_INVALID));
     let by_stranger = MembershipRequest { requester_keys: OTHER, ..membership(port(3)) };
-    assert_eq!(join(&mut groups, &by_stranger, &record), invalid, "no common partition");
+    assert_eq!(join(&mut groups, &by_stranger, &record), invalid, "requester in another partition");
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn life_times_are_chosen_as_opensm_does() {
         assert_eq!(by(Selector::LESS, 18)[at], less);
         assert_eq!(by(Selector::EXACTLY, 18)[at], if code <= 18 { code } else { NONE });
         assert_eq!(by(BEST, 18)[at], 18);
-        // A path from a port to itself.
+        // The path from a port to itself has lifetime 0.
         assert_eq!(by(Selector::LESS, 0)[at], if code == 0 { NONE } else { 0 });
         assert_eq!(by(Selector::EXACTLY, 0)[at], if code == 0 { 0 } else { NONE });
     }

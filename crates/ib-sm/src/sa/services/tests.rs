@@ -107,7 +107,7 @@ fn renewed_lease_replaces_the_expiry_time() {
     services.unregister(&record(2)).unwrap();
     assert_eq!(services.poll_timeout(), Some(START + 11 * second));
     services.handle_timeout(START + 10 * second);
-    assert_eq!(services.all.len(), 1, "the lease was renewed");
+    assert_eq!(services.all.len(), 1, "the renewed service is kept");
     // The limited lease is replaced by an unlimited one.
     let unnamed = ComponentMask(ALL.0 & !(1 << LEASE));
     services.register(START, unnamed, record(1), |_| true).unwrap();

@@ -22,7 +22,7 @@ pub(crate) struct Injected {
     pub(crate) dead: BTreeMap<(NodeId, u8), usize>,
     /// Ports that lose some packets.
     pub(crate) lossy: BTreeMap<(NodeId, u8), usize>,
-    /// Ports whose cable was changed.
+    /// Ports at both ends of removed cables.
     pub(crate) cables: BTreeMap<(NodeId, u8), usize>,
     /// Nodes whose GUID was changed.
     pub(crate) guids: BTreeMap<NodeId, usize>,

@@ -21,7 +21,7 @@ pub(crate) struct Ports {
     pub(crate) to: Option<(NodeId, u8)>,
 }
 
-/// The port or node that is reported as faulty.
+/// A report of a fault by kind, with the port or node that is reported as faulty.
 #[derive(Clone, Debug)]
 pub(crate) enum Report {
     Forwarding { link: Ports },

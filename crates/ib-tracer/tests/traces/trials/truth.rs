@@ -22,12 +22,12 @@ pub(crate) struct Truth<'a> {
 pub(crate) struct Path {
     /// For each hop: the egress port, and the node to which its cable leads.
     pub(crate) hops: Vec<((NodeId, u8), Option<NodeId>)>,
-    /// True if packets do not take the path of the tables, or do not reach the LID.
+    /// True if a port of the path is misrouted or loses all packets, or if the path does not reach its destination LID.
     pub(crate) is_over_a_fault: bool,
 }
 
 impl Truth<'_> {
-    /// Stores the host that has each LID.
+    /// Records which host has each LID before the faults are injected.
     pub(crate) fn of_lids(lab: &Lab) -> Self {
         let nodes: Vec<NodeId> = lab.sim.node_ids().collect();
         let hosts = nodes.iter().filter(|&&node| !lab.sim.is_switch(node));
@@ -59,7 +59,7 @@ impl Truth<'_> {
             is_over_a_fault |= faults.dead.contains_key(&link);
             let Some((next, enters)) = next.filter(|_| is_up) else { break false };
             let end = if lab.sim.is_switch(next) { 0 } else { enters };
-            let end = lab.sim.find_port(next, end).expect("every node has the port");
+            let end = lab.sim.find_port(next, end).expect("cables lead to existing ports");
             if lab.sim.has_lid(end, to) {
                 break true;
             }
@@ -127,7 +127,7 @@ impl Truth<'_> {
                 nodes.extend(link.to.map(|(node, _)| node));
                 nodes.extend(path.hops.iter().filter_map(|(_, next)| *next));
                 nodes.iter().for_each(|&node| node_faults(&mut found, node));
-                // The report also names the other node with the same GUID.
+                // The text of the report contains the GUID, so a changed GUID of any node with this GUID justifies it.
                 for (&node, &index) in &all.guids {
                     if what.contains(&lab.guid(node).to_string()) {
                         found.insert(index);
@@ -162,7 +162,7 @@ impl Truth<'_> {
                 return Some(found);
             }
             Report::Table => {
-                // The path that follows the tables contains the reported table entry.
+                // The reported table entry is at a node of the path, so faults of these nodes justify the report.
                 for &(_, next) in &path.hops {
                     next.into_iter().for_each(|node| node_faults(&mut found, node));
                 }

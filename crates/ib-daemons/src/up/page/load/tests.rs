@@ -55,7 +55,7 @@ fn load_is_that_of_all_host_pairs_on_any_topology() {
         let is_inner = |&&(one, other): &&(PortId, PortId)| {
             [one, other].into_iter().all(|end| lab.sim.is_switch(lab.sim.place(end).0))
         };
-        let &(one, _) = model.links.iter().find(is_inner).expect("there are switches");
+        let &(one, _) = model.links.iter().find(is_inner).expect("a link connects two switches");
         let (node, number) = lab.sim.place(one);
         let name = lab.sim.node_name(node).to_owned();
         lab.run(&format!("Unlink \"{name}\"[{number}]"));
@@ -63,7 +63,10 @@ fn load_is_that_of_all_host_pairs_on_any_topology() {
         lab.manage();
         compare(&lab);
         // A part of the fabric becomes unreachable from the SM.
-        let last = lab.sim.node_name(model.fabric.nodes().last().expect("a node").0).to_owned();
+        let last = lab
+            .sim
+            .node_name(model.fabric.nodes().last().expect("the fabric has nodes").0)
+            .to_owned();
         lab.run(&format!("Unlink \"{last}\""));
         compare(&lab);
         let switch = lab.sim.node_name(ib_topology::NodeId(0)).to_owned();

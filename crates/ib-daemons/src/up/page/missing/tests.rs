@@ -9,7 +9,7 @@ use crate::up::lab::{Lab, fabric, model};
 fn nodes_behind_cut_links_are_missing_since_the_last_cut() {
     let fabric = fabric("fat-tree", &["4", "2"]);
     let (mut lab, model) = (Lab::new(&fabric), model(fabric));
-    let own = lab.sim.place(lab.sim.first_end_port().expect("a host")).0;
+    let own = lab.sim.place(lab.sim.first_end_port().expect("the fabric has a host")).0;
     assert_eq!(missing(&lab.sim, &model, own), []);
     let at = |lab: &mut Lab, seconds| {
         let time = Instant::ZERO + Duration::from_secs(seconds);
@@ -17,7 +17,7 @@ fn nodes_behind_cut_links_are_missing_since_the_last_cut() {
         time
     };
     // The last leaf switch has two hosts and two uplinks.
-    let leaf = lab.sim.find_node("leaf-3").expect("a leaf");
+    let leaf = lab.sim.find_node("leaf-3").expect("the fabric has the switch leaf-3");
     at(&mut lab, 10);
     lab.run("Unlink \"leaf-3\"[3]");
     assert_eq!(missing(&lab.sim, &model, own), [], "the other uplink is active");

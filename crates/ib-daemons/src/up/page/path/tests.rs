@@ -4,7 +4,7 @@ use super::*;
 use crate::up::lab::{Lab, fabric, model};
 
 fn response(lab: &Lab, model: &Model, ends: [NodeId; 2]) -> Value {
-    let json = path((&lab.sim, model, None), ends).expect("both nodes exist");
+    let json = path((&lab.sim, model, None), ends).expect("both nodes have a port");
     serde_json::from_slice(&json).expect("the text is JSON")
 }
 
@@ -25,7 +25,7 @@ fn path_lists_every_node_with_its_link() {
     assert_eq!(keys, ["dlid", "error", "hops", "routes", "sl", "slid"]);
     assert_eq!((&response["error"], &response["sl"]), (&Value::Null, &object!(0)));
     let lids =
-        ends.map(|node| lab.sim.port_info(model.end_port(node).expect("the port exists")).lid);
+        ends.map(|node| lab.sim.port_info(model.end_port(node).expect("the node has a port")).lid);
     assert_eq!([&response["slid"], &response["dlid"]], [&object!(lids[0]), &object!(lids[1])]);
     let hops = response["hops"].as_array().expect("the value is a list");
     assert_eq!(hops.len(), 5, "host, leaf, spine, leaf, host");
@@ -58,7 +58,7 @@ fn paths_of_switches_and_to_the_node_itself_are_listed() {
     assert_eq!((&there["error"], &there["hops"][0]["in"]), (&Value::Null, &object!(0)));
     assert!(there["hops"][0]["link"].is_u64());
     let back = response(&lab, &model, [ends[1], switch]);
-    let last = back["hops"].as_array().and_then(|hops| hops.last()).expect("a hop");
+    let last = back["hops"].as_array().and_then(|hops| hops.last()).expect("the path has a hop");
     assert_eq!((&last["node"], &last["out"]), (&object!(0), &object!(0)));
     for node in [switch, ends[0]] {
         let own = response(&lab, &model, [node, node]);
