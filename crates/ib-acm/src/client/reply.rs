@@ -3,8 +3,8 @@
 //! | request | length of the reply in bytes | byte order of the length |
 //! |---|---|---|
 //! | RESOLVE | 16 + 72 for each of 1 to 8 entries, which are paths or addresses | native |
-//! | PERF_QUERY | 16 + 8 for each counter | network |
-//! | EP_QUERY | 96 + 64 for each address of the endpoint | network |
+//! | `PERF_QUERY` | 16 + 8 for each counter | network |
+//! | `EP_QUERY` | 96 + 64 for each address of the endpoint | network |
 //!
 //! A reply with an error status has at least 16 bytes, and the same byte order as a reply without an error.
 
