@@ -20,7 +20,7 @@
 
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use std::collections::BTreeMap;
@@ -78,6 +78,8 @@ pub(crate) struct Verbs {
     /// Number of program threads that wait for the lock of `state`. The worker lets them lock it
     /// first.
     waiting: AtomicU32,
+    /// True while the worker waits for packets. The wait keeps the link's descriptors open.
+    is_worker_waiting: AtomicBool,
 }
 
 /// State that the threads of the program share with the worker.
@@ -107,7 +109,12 @@ struct State {
 
 impl Verbs {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { settings, state: Mutex::new(State::default()), waiting: AtomicU32::new(0) }
+        Self {
+            settings,
+            state: Mutex::new(State::default()),
+            waiting: AtomicU32::new(0),
+            is_worker_waiting: AtomicBool::new(false),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -299,6 +306,10 @@ impl Verbs {
         state.objects.contexts.remove(&file);
         if state.objects.contexts.is_empty() {
             state.close();
+            // The program may open the device again at once, which binds the same address.
+            while self.is_worker_waiting.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
         }
     }
 

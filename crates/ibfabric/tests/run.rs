@@ -146,6 +146,14 @@ fn pingpongs_run_between_two_nodes_and_over_roce() {
 }
 
 #[test]
+fn device_can_be_reopened_at_once() {
+    let script = "for (1..300) { open(my $file, '+<', '/dev/infiniband/uverbs0') or die; }";
+    let output = on(&["--roce", "127.0.0.9"], &["perl", "-e", script]).output();
+    let output = output.expect("the program can be started");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
 fn missing_ports_and_programs_are_reported() {
     let output = on(&["--attach", "no-such-simulator"], &["true"])
         .output()

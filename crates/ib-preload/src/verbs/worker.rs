@@ -35,6 +35,7 @@ fn run(verbs: &Verbs, generation: u64, wake: &OwnedFd) {
             Pause::Nap => wait([-1, -1], wake, clock::now() + NAP),
             Pause::Sleep(until, link) => wait(link, wake, until),
         };
+        verbs.is_worker_waiting.store(false, Ordering::Release);
         let mut state = lock(verbs);
         state.sleeps_until = Instant::ZERO;
         state.is_napping = false;
@@ -89,10 +90,12 @@ fn turns(verbs: &Verbs, generation: u64, polls: &mut u64) -> Option<Pause> {
             state.objects.cqs.iter_mut().any(|(_, _, cq)| cq.is_armed || cq.is_armed_solicited);
         if is_polled && !is_awaited {
             state.is_napping = true;
+            verbs.is_worker_waiting.store(true, Ordering::Relaxed);
             return Some(Pause::Nap);
         }
         if let Some(until) = adapter.device.begin_wait() {
             state.sleeps_until = until;
+            verbs.is_worker_waiting.store(true, Ordering::Relaxed);
             return Some(Pause::Sleep(until, adapter.descriptors()));
         }
     }
