@@ -41,6 +41,8 @@ pub struct LineServer {
     connections: BTreeMap<usize, Connection>,
     next: usize,
     refused: u64,
+    /// True if the last connection could not be accepted, because the process has no free descriptors.
+    has_failed: bool,
 }
 
 struct Connection {
@@ -69,7 +71,7 @@ impl LineServer {
     pub fn bind(base: &str) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&name(base)?)?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
+        Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0, has_failed: false })
     }
 
     /// Listens on a socket in the file system that only its owner can open. Replaces an old socket at this path on
@@ -80,14 +82,21 @@ impl LineServer {
     /// is not writable.
     pub fn bind_at(path: &Path) -> io::Result<Self> {
         let listener = unix::listen(path, 0o600)?;
-        Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
+        Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0, has_failed: false })
     }
 
     /// Accepts new connections and returns their keys. The caller polls their sockets ([`LineServer::file`]). If there
     /// are too many clients, a new one gets a refusal and is disconnected.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
-        while let Ok((mut stream, _)) = self.listener.accept() {
+        loop {
+            let (mut stream, _) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    self.has_failed = error.kind() != io::ErrorKind::WouldBlock;
+                    return new;
+                }
+            };
             if !unix::is_own_user(&stream) || stream.set_nonblocking(true).is_err() {
                 self.refused += 1;
                 continue;
@@ -104,7 +113,6 @@ impl LineServer {
             new.push(self.next);
             self.next += 1;
         }
-        new
     }
 
     /// Returns the socket of a connection. The caller polls it for reading and for writing.
@@ -201,6 +209,10 @@ impl LineServer {
         }
         if files[0].revents != 0 {
             self.accept();
+            if self.has_failed {
+                // The process has no free descriptors, so the listening socket remains readable.
+                std::thread::sleep(Duration::from_millis(100));
+            }
         }
         let ready = keys.into_iter().zip(&files[1..]).filter(|(_, file)| file.revents != 0);
         for (key, _) in ready {

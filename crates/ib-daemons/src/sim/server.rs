@@ -339,6 +339,7 @@ impl SimServer {
                     self.sim.detach(id);
                     self.record(|recorder| recorder.detach(id));
                 }
+                self.accept_again();
             }
             Input::Ready(SIGNALS) => self.is_stopped = true,
             Input::Ready(ADAPTERS) => {
@@ -357,6 +358,8 @@ impl SimServer {
                 }
                 if goes_on {
                     self.server.again(key);
+                } else {
+                    self.accept_again();
                 }
             }
             // The SM's alarm only ends the wait: the SM runs in each round of the event loop.
@@ -491,9 +494,17 @@ impl SimServer {
                 // The socket must be unwatched before it is closed. An error means that it was not watched.
                 let _ = self.server.unwatch(key);
                 self.console.close(connection);
+                self.accept_again();
             }
         }
         Ok(())
+    }
+
+    /// Accepts waiting clients after a client has disconnected. They could not be accepted before if the process had no
+    /// free descriptors.
+    fn accept_again(&mut self) {
+        self.server.again(CONSOLE);
+        self.server.again(ADAPTERS);
     }
 
     fn record(&mut self, write: impl FnOnce(&mut Recorder)) {

@@ -1,7 +1,9 @@
 //! Checks how `ibfabric sim ctl` selects the simulator, prints replies, and reports the locations of errors.
 
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::net::UdpSocket;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -209,4 +211,21 @@ fn addresses_follow_changed_guids() {
     assert_ne!(first(), "fd69:6266:6162::77");
     assert_eq!(simulator.ctl(&["guid host-0[1] 0x77"]).status.code(), Some(0));
     assert_eq!(first(), "fd69:6266:6162::77");
+}
+
+#[test]
+fn console_serves_again_after_descriptors_ran_out() {
+    let simulator = Simulator::with_descriptors(40);
+    let name = format!("{}:console", simulator.socket);
+    let address = SocketAddr::from_abstract_name(name).expect("the name is short");
+    let clients: Vec<UnixStream> =
+        (0..100).filter_map(|_| UnixStream::connect_addr(&address).ok()).collect();
+    assert!(clients.len() > 40);
+    std::thread::sleep(Duration::from_millis(300));
+    drop(clients);
+    let mut client = UnixStream::connect_addr(&address).expect("the simulator listens");
+    client.set_read_timeout(Some(Duration::from_secs(10))).expect("the timeout is not zero");
+    client.write_all(b"\"stats\"\n").expect("the simulator reads");
+    let mut reply = [0; 1];
+    client.read_exact(&mut reply).expect("the simulator replies in time");
 }

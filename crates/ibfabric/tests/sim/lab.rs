@@ -48,6 +48,14 @@ impl Simulator {
         Self::serve_by(command, mesh(), options)
     }
 
+    /// Starts a simulator of the mesh that may have at most `count` open descriptors.
+    pub(crate) fn with_descriptors(count: u32) -> Self {
+        let mut command = Command::new("bash");
+        let script = format!("ulimit -n {count}; exec '{PROGRAM}' \"$@\"");
+        command.args(["-c", &script, "bash"]);
+        Self::serve_by(command, mesh(), &[])
+    }
+
     /// Starts a simulator of the fabric that the file `net` in the directory describes.
     fn serve(place: tempfile::TempDir, options: &[&str]) -> Self {
         Self::serve_by(Command::new(PROGRAM), place, options)
