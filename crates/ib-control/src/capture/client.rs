@@ -14,7 +14,7 @@ use ib_os::seqpacket::{self, Received};
 
 /// How long to wait for a response, in milliseconds: before it responds, a program may have to write the rest of a
 /// capture.
-const PATIENCE: i32 = 15_000;
+const PATIENCE: i32 = 30_000;
 
 /// Error of a request to a program.
 #[derive(Debug, thiserror::Error)]

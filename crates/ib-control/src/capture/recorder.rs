@@ -82,7 +82,7 @@ enum RecorderCommand {
 pub struct Recorder {
     commands: Sender<RecorderCommand>,
     progress: Arc<Mutex<Recorded>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Work>>,
     /// Time at which the capture's duration ends, in the time of the HCAs.
     end_time: Instant,
 }
@@ -176,12 +176,14 @@ impl Recorder {
 
     fn end(&mut self) {
         self.commands.send(RecorderCommand::Finish).ok();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            let mut progress = lock(&self.progress);
-            progress.has_ended = true;
-            progress.error.get_or_insert_with(|| "the recorder thread has failed".to_owned());
+        match self.thread.take().map(JoinHandle::join) {
+            None => {}
+            Some(Ok(work)) => work.finish(),
+            Some(Err(_)) => {
+                let mut progress = lock(&self.progress);
+                progress.has_ended = true;
+                progress.error.get_or_insert_with(|| "the recorder thread has failed".to_owned());
+            }
         }
     }
 }
@@ -228,7 +230,8 @@ struct Work {
 }
 
 impl Work {
-    fn run(mut self) {
+    /// Captures until the recorder is finished. Returns the capture, whose last packets are not written yet.
+    fn run(mut self) -> Self {
         ib_os::scheduling::only_when_idle();
         self.duty_limit = DutyLimit::new();
         self.begin();
@@ -253,6 +256,12 @@ impl Work {
                 self.update_progress(false);
             }
         }
+        self
+    }
+
+    /// Writes the last packets and closes the file. This runs in the thread that stops the capture, because the
+    /// recorder thread would hardly run on busy processors.
+    fn finish(mut self) {
         self.begun_finishing = WallClock::now();
         // Queue pairs that were added before the capture was stopped are captured too.
         self.execute_all();
