@@ -191,7 +191,9 @@ impl World {
             SendOp::FetchAdd { .. } | SendOp::CompareSwap { .. } => {
                 Data::One(Sge { length: 8, addr: IOVA, lkey: self.grounds[0].key })
             }
-            SendOp::LocalInvalidate { .. } | SendOp::Register(_) => Data::None,
+            SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. } | SendOp::Register(_) => {
+                Data::None
+            }
             _ => self.data(ground, input),
         };
         let (solicited, fence) = (flags & 1 != 0, flags & 2 != 0);

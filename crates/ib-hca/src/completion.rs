@@ -17,7 +17,7 @@ pub enum WcStatus {
     LocProtErr,
     /// The work request was flushed, because its queue pair has entered an error state.
     WrFlushErr,
-    /// A fast registration or a local invalidation has failed.
+    /// A fast registration, a binding of a memory window or a local invalidation has failed.
     MwBindErr,
     /// The responder has sent an unexpected response.
     BadRespErr,
@@ -88,6 +88,8 @@ pub enum WcOpcode {
     CompSwap,
     /// A fetch and add.
     FetchAdd,
+    /// A binding of a memory window.
+    BindMw,
     /// A local invalidation.
     LocalInv,
     /// A fast registration.
@@ -100,12 +102,13 @@ pub enum WcOpcode {
 
 impl WcOpcode {
     /// All opcodes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Send,
         Self::RdmaWrite,
         Self::RdmaRead,
         Self::CompSwap,
         Self::FetchAdd,
+        Self::BindMw,
         Self::LocalInv,
         Self::RegMr,
         Self::Recv,
@@ -121,6 +124,7 @@ impl WcOpcode {
             Self::RdmaRead => "rdma_read",
             Self::CompSwap => "comp_swap",
             Self::FetchAdd => "fetch_add",
+            Self::BindMw => "bind_mw",
             Self::LocalInv => "local_inv",
             Self::RegMr => "reg_mr",
             Self::Recv => "recv",
@@ -215,6 +219,15 @@ pub(crate) enum PushOutcome {
 impl Cq {
     pub(crate) fn new(most: usize) -> Self {
         Self { queue: VecDeque::new(), most, armed: NotifyRequest::None, overrun: false, users: 0 }
+    }
+
+    /// Sets the size. Fails with the number of queued completions if this exceeds the size.
+    pub(crate) fn resize(&mut self, most: u32) -> Result<(), usize> {
+        if self.queue.len() > most as usize {
+            return Err(self.queue.len());
+        }
+        self.most = most as usize;
+        Ok(())
     }
 
     pub(crate) fn arm(&mut self, solicited_only: bool) {

@@ -35,6 +35,28 @@ pub enum CreateError {
     Source(Gid),
 }
 
+/// Error of resizing a completion queue or a shared receive queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResizeError {
+    /// The queue does not exist.
+    #[error("the {0} does not exist")]
+    NoSuch(&'static str),
+    /// The requested size exceeds the limit of the HCA, or is smaller than the number of queued elements or the limit
+    /// of the SRQ event.
+    #[error("{attribute} is {found}: expected {least} to {most}")]
+    Value {
+        /// Name of the attribute.
+        attribute: &'static str,
+        /// Requested size.
+        found: u32,
+        /// Minimum size.
+        least: usize,
+        /// Maximum size.
+        most: u32,
+    },
+}
+
 /// Error of the destruction of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -12,6 +12,8 @@ id!(/// Number of a protection domain. Queue pairs use only regions and address 
     PdId);
 id!(/// Number of a memory region, 24 bits: the upper three bytes of its keys.
     MrId);
+id!(/// Number of a memory window, 24 bits: the upper three bytes of its R_Key.
+    MwId);
 id!(/// Number of a completion queue.
     CqId);
 id!(/// Number of a shared receive queue.

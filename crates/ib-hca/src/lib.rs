@@ -10,7 +10,7 @@
 //! | `resources` | the objects that queue pairs share |
 //! | `completion`, `srq` | completion queues, shared receive queues |
 //! | `work_request` | work requests |
-//! | `region`, [`memory`] | memory regions, and the memory that they cover |
+//! | `region`, [`memory`] | memory regions and windows, and the memory that they cover |
 //! | [`trace`] | records of completed messages, and packet traces |
 //! | `counters` | packets, retransmissions, and dropped packets by reason |
 //! | `packet`, `table`, `id`, `event`, `error` | packets, tables of objects, IDs, events and errors |
@@ -110,17 +110,19 @@ mod work_request;
 
 pub use completion::{Wc, WcOpcode, WcStatus};
 pub use counters::{Counters, DropReason};
-pub use error::{CreateError, DestroyError, GroupError, PostError};
+pub use error::{CreateError, DestroyError, GroupError, PostError, ResizeError};
 pub use event::{AsyncEvent, HcaEvent};
 pub use hca::{Hca, HcaConfig, QpnBlock, Transmit};
-pub use id::{AhId, CqId, MrId, PdId, QpId, SrqId};
+pub use id::{AhId, CqId, MrId, MwId, PdId, QpId, SrqId};
 pub use memory::Memory;
 pub use packet::MAX_PACKET;
 pub use qp::QpConnection;
 pub use qp::attr::{
     ModifyError, QpAttr, QpAttrName, QpAttributes, QpCap, QpInitAttr, QpState, QpType,
 };
-pub use region::{AccessFlags, KeyError, RegionError, Registration, Sge};
+pub use region::{
+    AccessFlags, KeyError, MwType, RegionError, Registration, Reregistration, Sge, WindowBinding,
+};
 pub use work_request::{
     Data, MAX_MESSAGE, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, UdDestination,
 };

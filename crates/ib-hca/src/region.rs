@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use rand::Rng;
 
-use crate::id::{MrId, PdId};
+use crate::id::{MrId, PdId, QpId};
 use crate::memory::Memory;
 use crate::table::ByNumber;
+
+mod window;
+
+pub use window::{MwType, WindowBinding};
 
 /// Permitted operations of a memory region or queue pair (`ibv_access_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,7 +28,12 @@ impl AccessFlags {
     /// Peers may execute atomic operations.
     pub const REMOTE_ATOMIC: Self = Self(1 << 3);
 
-    /// All flags.
+    /// Memory windows may be bound to the region.
+    pub const MW_BIND: Self = Self(1 << 4);
+    /// Peers address the first byte of a type 2 memory window by 0.
+    pub const ZERO_BASED: Self = Self(1 << 5);
+
+    /// All flags that permit reads and writes.
     pub const ALL: Self = Self(0xf);
 
     /// Returns true if all flags of `other` are set.
@@ -89,6 +98,12 @@ pub enum RegionError {
     /// The region is not a fast-registration region, already has a valid key, or has no memory to reopen.
     #[error("the region is not a closed fast-registration region with memory")]
     NotFast,
+    /// The region is a fast-registration region, which cannot be re-registered.
+    #[error("the region is a fast-registration region: expected one with a fixed key")]
+    Fast,
+    /// Memory windows are bound to the region. The value is their number.
+    #[error("{0} memory windows are bound to the region: unbind them first")]
+    InUse(u32),
     /// The HCA has its maximum number of regions.
     #[error(
         "the HCA has {0} memory regions, its maximum: deregister one before registering another"
@@ -142,6 +157,27 @@ struct Mr {
     is_open: bool,
     /// True for a fast-registration region, whose key changes.
     is_fast: bool,
+    /// Number of memory windows that are bound to the region.
+    windows: u32,
+}
+
+impl Mr {
+    /// Returns the offset in the region of a range of addresses; `None` if the range exceeds the region.
+    fn offset_of(&self, address: u64, length: usize) -> Option<usize> {
+        let start = usize::try_from(address.checked_sub(self.iova)?).ok()?;
+        (start.checked_add(length)? <= self.length).then_some(start)
+    }
+}
+
+/// Changes of a re-registered region (`ibv_rereg_mr`). Attributes that are `None` keep their values.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reregistration<'a> {
+    /// Protection domain (`IBV_REREG_MR_CHANGE_PD`).
+    pub pd: Option<PdId>,
+    /// Memory, offset in it, length in bytes, and address of the first byte (`IBV_REREG_MR_CHANGE_TRANSLATION`).
+    pub range: Option<(&'a Arc<Memory>, usize, usize, u64)>,
+    /// Permitted operations (`IBV_REREG_MR_CHANGE_ACCESS`).
+    pub access: Option<AccessFlags>,
 }
 
 /// Fast registration: assigns memory and a key to a region (`IB_WR_REG_MR` of the Linux kernel).
@@ -166,12 +202,13 @@ pub struct Registration {
 /// The memory regions of an HCA, by number.
 pub(crate) struct Regions {
     regions: ByNumber<Mr>,
+    windows: ByNumber<window::Window>,
     most: usize,
 }
 
 impl Regions {
     pub(crate) fn new(most: usize) -> Self {
-        Self { regions: ByNumber::default(), most }
+        Self { regions: ByNumber::default(), windows: ByNumber::default(), most }
     }
 
     /// Registers a range of memory. SGEs and RDMA requests refer to the range by addresses from `iova` on.
@@ -194,6 +231,7 @@ impl Regions {
             key: 0,
             is_open: true,
             is_fast: false,
+            windows: 0,
         };
         self.insert(rng, mr)
     }
@@ -210,6 +248,7 @@ impl Regions {
             key: 0,
             is_open: false,
             is_fast: true,
+            windows: 0,
         };
         self.insert(rng, mr)
     }
@@ -218,21 +257,27 @@ impl Regions {
         if self.regions.len() >= self.most {
             return Err(RegionError::Full(self.most));
         }
-        // Keys are random, so that peers cannot guess them.
+        let key = self.new_key(rng);
+        self.regions.insert(key >> 8, Mr { key: key as u8, ..mr });
+        Ok(MrId(key >> 8))
+    }
+
+    /// Returns a key whose number no region and no window has. Keys are random, so that peers cannot guess them.
+    fn new_key(&self, rng: &mut impl Rng) -> u32 {
         loop {
             let key = rng.next_u32();
             let id = key >> 8;
-            if id != 0 && !self.regions.contains_key(&id) {
-                self.regions.insert(id, Mr { key: key as u8, ..mr });
-                return Ok(MrId(id));
+            if id != 0 && !self.regions.contains_key(&id) && !self.windows.contains_key(&id) {
+                return key;
             }
         }
     }
 
-    /// Returns true if the protection domain has regions.
+    /// Returns true if the protection domain has regions or memory windows.
     #[expect(clippy::disallowed_methods, reason = "`any` does not depend on the order")]
     pub(crate) fn has_any(&self, pd: PdId) -> bool {
         self.regions.values().any(|mr| mr.pd == pd)
+            || self.windows.values().any(|window| window.pd == pd)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -240,7 +285,35 @@ impl Regions {
     }
 
     pub(crate) fn deregister(&mut self, id: MrId) -> Result<(), RegionError> {
-        self.regions.remove(&id.0).map(drop).ok_or(RegionError::NoSuchMr)
+        self.unused(id)?;
+        self.regions.remove(&id.0);
+        Ok(())
+    }
+
+    /// Returns a region to which no memory window is bound.
+    fn unused(&mut self, id: MrId) -> Result<&mut Mr, RegionError> {
+        let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
+        if mr.windows > 0 { Err(RegionError::InUse(mr.windows)) } else { Ok(mr) }
+    }
+
+    /// Changes a region. If any change is invalid, the region stays the same.
+    pub(crate) fn reregister(
+        &mut self,
+        id: MrId,
+        change: &Reregistration<'_>,
+    ) -> Result<(), RegionError> {
+        let mr = self.unused(id)?;
+        if mr.is_fast {
+            return Err(RegionError::Fast);
+        }
+        let memory = mr.memory.clone().ok_or(RegionError::NoSuchMr)?;
+        let kept = (&memory, mr.offset, mr.length, mr.iova);
+        let (memory, offset, length, iova) = change.range.unwrap_or(kept);
+        let access = change.access.unwrap_or(mr.access);
+        check(memory, offset, length, iova, access)?;
+        let (pd, memory) = (change.pd.unwrap_or(mr.pd), Some(Arc::clone(memory)));
+        *mr = Mr { pd, memory, offset, length, iova, access, ..mr.clone() };
+        Ok(())
     }
 
     /// Returns the key of a region, which is both its L_Key and its R_Key.
@@ -271,6 +344,7 @@ impl Regions {
             key: *key,
             is_open: true,
             is_fast: true,
+            windows: 0,
         };
         Ok(())
     }
@@ -318,8 +392,12 @@ impl Regions {
         Ok(id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Invalidates the key of a fast-registration region, and releases the memory of the region.
-    pub(crate) fn invalidate(&mut self, pd: PdId, key: u32) -> Result<(), KeyError> {
+    /// Invalidates the key of a fast-registration region, and releases the memory of the region. Or invalidates the key
+    /// of a type 2 memory window, and unbinds the window.
+    pub(crate) fn invalidate(&mut self, (pd, qp): (PdId, QpId), key: u32) -> Result<(), KeyError> {
+        if let Some(result) = self.invalidate_window((pd, qp), key) {
+            return result;
+        }
         let mr = self.regions.get_mut(&(key >> 8)).ok_or(KeyError::Unknown(key))?;
         if mr.pd != pd {
             return Err(KeyError::OtherPd(key));
@@ -350,10 +428,8 @@ impl Regions {
             return Err(KeyError::Access(key));
         }
         let failed = KeyError::Range { key, address, length: length as u64 };
-        let start = address.checked_sub(mr.iova).ok_or(failed)?;
-        let start = usize::try_from(start).map_err(|_| failed)?;
-        let fits = start.checked_add(length).is_some_and(|end| end <= mr.length);
-        let memory = mr.memory.as_ref().filter(|_| fits).ok_or(failed)?;
+        let start = mr.offset_of(address, length).ok_or(failed)?;
+        let memory = mr.memory.as_ref().ok_or(failed)?;
         Ok((memory, mr.offset + start))
     }
 
@@ -397,7 +473,7 @@ fn check(
 ) -> Result<(), RegionError> {
     let remote = AccessFlags::REMOTE_WRITE.0 | AccessFlags::REMOTE_ATOMIC.0;
     if access.0 & remote != 0 && !access.contains(AccessFlags::LOCAL_WRITE)
-        || !AccessFlags::ALL.contains(access)
+        || !(AccessFlags::ALL | AccessFlags::MW_BIND).contains(access)
     {
         return Err(RegionError::Access(access));
     }

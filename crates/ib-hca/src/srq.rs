@@ -43,6 +43,16 @@ impl Srq {
         fits
     }
 
+    /// Sets the size. Fails with the least possible size: the number of queued receives, or the event threshold.
+    pub(crate) fn resize(&mut self, max_wr: u32) -> Result<(), usize> {
+        let least = self.queue.len().max(self.limit as usize);
+        if least > max_wr as usize {
+            return Err(least);
+        }
+        self.max_wr = max_wr;
+        Ok(())
+    }
+
     /// Posts a receive.
     pub(crate) fn post(&mut self, regions: &Regions, wr: RecvWr) -> Result<(), PostError> {
         if self.queue.len() >= self.max_wr as usize {

@@ -5,7 +5,7 @@ use ib_types::{QKey, Qpn};
 use crate::completion::WcOpcode;
 use crate::error::PostError;
 use crate::id::{AhId, PdId};
-use crate::region::{AccessFlags, Regions, Registration, Sge};
+use crate::region::{AccessFlags, Regions, Registration, Sge, WindowBinding};
 
 /// Maximum message size in bytes: 2^30.
 pub const MAX_MESSAGE: u64 = 1 << 30;
@@ -149,7 +149,9 @@ pub enum SendOp {
         /// Summand.
         add: u64,
     },
-    /// Invalidates the key of a local fast-registration region.
+    /// Binds a memory window to a part of a region, or unbinds it.
+    BindWindow(Box<WindowBinding>),
+    /// Invalidates the key of a local fast-registration region or type 2 memory window.
     LocalInvalidate {
         /// The key.
         rkey: u32,
@@ -169,6 +171,7 @@ impl SendOp {
             Self::Read { .. } => WcOpcode::RdmaRead,
             Self::CompareSwap { .. } => WcOpcode::CompSwap,
             Self::FetchAdd { .. } => WcOpcode::FetchAdd,
+            Self::BindWindow(_) => WcOpcode::BindMw,
             Self::LocalInvalidate { .. } => WcOpcode::LocalInv,
             Self::Register(_) => WcOpcode::RegMr,
         }

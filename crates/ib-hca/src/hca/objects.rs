@@ -9,15 +9,15 @@ use rand::Rng;
 use super::Hca;
 use super::config::check_limit;
 use crate::completion::Cq;
-use crate::error::{CreateError, DestroyError};
-use crate::id::{AhId, CqId, MrId, PdId, QpId, SrqId};
+use crate::error::{CreateError, DestroyError, ResizeError};
+use crate::id::{AhId, CqId, MrId, MwId, PdId, QpId, SrqId};
 use crate::memory::Memory;
 use crate::qp::Qp;
 use crate::qp::attr::{
     self, ModifyError, QpAttr, QpAttrName, QpAttributes, QpInitAttr, QpState, QpType,
 };
 use crate::qp::context::QpContext;
-use crate::region::{AccessFlags, RegionError};
+use crate::region::{AccessFlags, MwType, RegionError, Reregistration};
 use crate::resources::AddressHandle;
 use crate::srq::Srq;
 use crate::trace::MessageLog;
@@ -35,7 +35,7 @@ impl Hca {
     /// Destroys a protection domain (`ibv_dealloc_pd`).
     ///
     /// # Errors
-    /// Fails if the protection domain does not exist, or still has regions, queue pairs, SRQs or address handles.
+    /// Fails if the protection domain does not exist, or still has regions, windows, queue pairs, SRQs or address handles.
     pub fn dealloc_pd(&mut self, pd: PdId) -> Result<(), DestroyError> {
         let in_use = self.resources.regions.has_any(pd)
             || self.qps.iter().any(|qp| qp.context.pd == pd)
@@ -124,10 +124,47 @@ impl Hca {
         self.resources.regions.key(mr)
     }
 
+    /// Changes the memory, the protection domain or the access flags of a region (`ibv_rereg_mr`). The region keeps its
+    /// key. Each packet in flight accesses either the old or the new region.
+    ///
+    /// # Errors
+    /// Fails if the region or the protection domain does not exist, if a memory window is bound to the region, or if the
+    /// range or the access flags are invalid. Also fails for fast-registration regions. The region is then unchanged.
+    pub fn rereg_mr(&mut self, mr: MrId, change: &Reregistration<'_>) -> Result<(), RegionError> {
+        if let Some(pd) = change.pd {
+            self.pds.get(pd.0).ok_or(RegionError::NoSuchPd)?;
+        }
+        self.resources.regions.reregister(mr, change)
+    }
+
+    /// Allocates a memory window (`ibv_alloc_mw`), which gives no access until a send request
+    /// [`SendOp::BindWindow`](crate::SendOp::BindWindow) binds it.
+    ///
+    /// # Errors
+    /// Fails if the protection domain does not exist, or if the HCA has its maximum number of windows.
+    pub fn alloc_mw(&mut self, pd: PdId, mw_type: MwType) -> Result<MwId, CreateError> {
+        self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
+        self.resources.regions.allocate_window(&mut self.rng, pd, mw_type)
+    }
+
+    /// Returns the current R_Key of a memory window.
+    #[must_use]
+    pub fn window_key(&self, mw: MwId) -> Option<u32> {
+        self.resources.regions.window_key(mw)
+    }
+
+    /// Unbinds and deallocates a memory window (`ibv_dealloc_mw`).
+    ///
+    /// # Errors
+    /// Fails if the window does not exist.
+    pub fn dealloc_mw(&mut self, mw: MwId) -> Result<(), DestroyError> {
+        self.resources.regions.remove_window(mw)
+    }
+
     /// Deregisters a region (`ibv_dereg_mr`). Its key no longer gives access, not even to packets in flight.
     ///
     /// # Errors
-    /// Fails if the region does not exist.
+    /// Fails if the region does not exist, or if a memory window is bound to it.
     pub fn dereg_mr(&mut self, mr: MrId) -> Result<(), RegionError> {
         self.resources.regions.deregister(mr)
     }
@@ -143,6 +180,21 @@ impl Hca {
             return Err(CreateError::Value { attribute: "cqe", found: cqe, most });
         }
         Ok(CqId(self.resources.cqs.insert(|_| Cq::new(cqe as usize))))
+    }
+
+    /// Changes the size of a completion queue (`ibv_resize_cq`). Queued completions and requested events remain.
+    ///
+    /// # Errors
+    /// Fails if the CQ does not exist, or if `cqe` is 0, exceeds the limit or is less than the number of completions.
+    pub fn resize_cq(&mut self, cq: CqId, cqe: u32) -> Result<(), ResizeError> {
+        let queue = self.resources.cqs.get_mut(cq.0);
+        let queue = queue.ok_or(ResizeError::NoSuch("completion queue"))?;
+        let most = self.config.max_cqe;
+        let failed = |least| ResizeError::Value { attribute: "cqe", found: cqe, least, most };
+        if cqe == 0 || cqe > most {
+            return Err(failed(1));
+        }
+        queue.resize(cqe).map_err(failed)
     }
 
     /// Destroys a completion queue (`ibv_destroy_cq`).
@@ -188,6 +240,22 @@ impl Hca {
     /// SRQ.
     pub fn arm_srq(&mut self, srq: SrqId, limit: u32) -> bool {
         self.resources.srqs.get_mut(srq.0).is_some_and(|srq| srq.arm(limit))
+    }
+
+    /// Changes the size of a shared receive queue (`ibv_modify_srq` with `IBV_SRQ_MAX_WR`). Its receives remain.
+    ///
+    /// # Errors
+    /// Fails if the SRQ does not exist, or if `max_wr` exceeds the limit of the HCA. Also fails if `max_wr` is less than
+    /// the number of receives or than the limit of the event.
+    pub fn resize_srq(&mut self, srq: SrqId, max_wr: u32) -> Result<(), ResizeError> {
+        let queue = self.resources.srqs.get_mut(srq.0);
+        let queue = queue.ok_or(ResizeError::NoSuch("shared receive queue"))?;
+        let most = self.config.max_qp_wr;
+        let failed = |least| ResizeError::Value { attribute: "max_wr", found: max_wr, least, most };
+        if max_wr == 0 || max_wr > most {
+            return Err(failed(1));
+        }
+        queue.resize(max_wr).map_err(failed)
     }
 
     /// Destroys a shared receive queue (`ibv_destroy_srq`).
@@ -280,7 +348,7 @@ impl Hca {
         Ok(id)
     }
 
-    /// Destroys a queue pair (`ibv_destroy_qp`), and removes its completions from its CQs.
+    /// Destroys a queue pair (`ibv_destroy_qp`), removes its completions from its CQs, and unbinds its type 2 windows.
     ///
     /// # Errors
     /// Fails if the queue pair does not exist, or is attached to a multicast group.
@@ -303,6 +371,7 @@ impl Hca {
                 .expect("an SRQ or CQ in use is not destroyed")
                 .users -= 1;
         }
+        self.resources.regions.unbind_all(id);
         self.by_number.remove(&number.get());
         self.qps.remove(id.0);
         Ok(())

@@ -27,6 +27,11 @@ pub(crate) struct QpContext {
 }
 
 impl QpContext {
+    /// Returns the protection domain and the ID of the queue pair. Both decide which keys the queue pair may use.
+    pub(crate) const fn owner(&self) -> (PdId, QpId) {
+        (self.pd, self.id)
+    }
+
     /// Returns the maximum payload of a packet in bytes.
     pub(crate) const fn mtu(&self) -> usize {
         self.attributes.path_mtu.bytes()

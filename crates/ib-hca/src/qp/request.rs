@@ -21,7 +21,11 @@ pub(super) fn check(context: &QpContext, regions: &Regions, wr: &SendWr) -> Resu
         QpType::Rc => !matches!(wr.op, Op::SendDatagram { .. }),
         QpType::Uc => matches!(
             wr.op,
-            Op::Send { .. } | Op::Write { .. } | Op::LocalInvalidate { .. } | Op::Register(_)
+            Op::Send { .. }
+                | Op::Write { .. }
+                | Op::BindWindow(_)
+                | Op::LocalInvalidate { .. }
+                | Op::Register(_)
         ),
         QpType::Ud => matches!(wr.op, Op::SendDatagram { .. }),
     };
@@ -173,7 +177,7 @@ fn operation(op: &SendOp, first: bool, last: bool) -> (Operation, Option<u32>, O
         SendOp::Read { .. } => O::ReadRequest,
         SendOp::CompareSwap { .. } => O::CompareSwap,
         SendOp::FetchAdd { .. } => O::FetchAdd,
-        SendOp::LocalInvalidate { .. } | SendOp::Register(_) => {
+        SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. } | SendOp::Register(_) => {
             unreachable!("local requests have no packets")
         }
     };

@@ -133,12 +133,16 @@ impl Requester {
     /// Returns true if the window, the fence and the number of outstanding READs allow a packet of the request to be
     /// sent.
     fn may_send(&self, context: &QpContext, wqe: &Wqe) -> bool {
-        if context.init.qp_type != QpType::Rc || wqe.is_local() {
+        if context.init.qp_type != QpType::Rc {
             return true;
         }
         let reads = self.queue.outstanding_reads;
-        let is_fenced = !wqe.is_started && wqe.wr.flags.fence && reads > 0;
-        !is_fenced
+        let is_fenced = wqe.wr.flags.fence && reads > 0;
+        if wqe.is_local() {
+            // A READ that was posted after an executed local operation may be outstanding.
+            return wqe.is_done || !is_fenced;
+        }
+        (wqe.is_started || !is_fenced)
             && (!wqe.is_read() || reads < u32::from(context.attributes.max_rd_atomic))
             && self.queue.in_flight() < self.window.size()
     }
@@ -598,10 +602,13 @@ impl Requester {
     }
 }
 
-/// Executes a local operation: an invalidation or a fast registration.
+/// Executes a local operation: a binding of a memory window, an invalidation or a fast registration.
 fn do_local(context: &QpContext, hca: &mut HcaResources, op: &SendOp) -> Result<(), ()> {
     match op {
-        SendOp::LocalInvalidate { rkey } => hca.regions.invalidate(context.pd, *rkey).map_err(drop),
+        SendOp::BindWindow(with) => hca.regions.bind(context.owner(), with).map_err(drop),
+        SendOp::LocalInvalidate { rkey } => {
+            hca.regions.invalidate(context.owner(), *rkey).map_err(drop)
+        }
         SendOp::Register(with) => hca.regions.register_fast(context.pd, with).map_err(drop),
         _ => unreachable!("the request is a local operation"),
     }

@@ -329,7 +329,7 @@ impl Responder {
         if refusal.is_none() && is_last {
             invalidated = packet.header(Header::Ieth).map(|bytes| Ieth::parse(bytes).r_key);
             if let Some(key) = invalidated
-                && hca.regions.invalidate(context.pd, key).is_err()
+                && hca.regions.invalidate(context.owner(), key).is_err()
             {
                 refusal = Some(OPERATIONAL);
             }
@@ -363,7 +363,13 @@ impl Responder {
                 }
                 let Reth { virtual_address: addr, r_key: rkey, dma_length: length } = reth;
                 if length > 0 {
-                    let opened = hca.regions.open(context.pd, rkey, addr, length as usize, access);
+                    let opened = hca.regions.open_remote(
+                        context.owner(),
+                        rkey,
+                        addr,
+                        length as usize,
+                        access,
+                    );
                     opened.map_err(|_| ACCESS)?;
                 }
                 (addr, rkey, length, 0)
@@ -381,7 +387,13 @@ impl Responder {
         }
         if !packet.payload.is_empty() {
             let address = addr.wrapping_add(u64::from(received));
-            let opened = hca.regions.open(context.pd, rkey, address, packet.payload.len(), access);
+            let opened = hca.regions.open_remote(
+                context.owner(),
+                rkey,
+                address,
+                packet.payload.len(),
+                access,
+            );
             let (memory, offset) = opened.map_err(|_| ACCESS)?;
             memory.write(offset, packet.payload).map_err(|_| ACCESS)?;
         }
@@ -414,7 +426,8 @@ impl Responder {
             return Err(INVALID);
         }
         if length > 0 {
-            let opened = hca.regions.open(context.pd, rkey, addr, length as usize, access);
+            let opened =
+                hca.regions.open_remote(context.owner(), rkey, addr, length as usize, access);
             opened.map_err(|_| ACCESS)?;
         }
         let packets = length.div_ceil(context.mtu() as u32).max(1);
@@ -437,7 +450,8 @@ impl Responder {
         if !packet.payload.is_empty() || eth.virtual_address % 8 != 0 {
             return Err(INVALID);
         }
-        let opened = hca.regions.open(context.pd, eth.r_key, eth.virtual_address, 8, access);
+        let opened =
+            hca.regions.open_remote(context.owner(), eth.r_key, eth.virtual_address, 8, access);
         let (memory, offset) = opened.map_err(|_| ACCESS)?;
         let (original, opcode) = match operation {
             Operation::CompareSwap => {

@@ -290,7 +290,8 @@ fn write_data(
         None
     } else {
         let address = addr.wrapping_add(u64::from(start));
-        let opened = regions.open(context.pd, rkey, address, part, AccessFlags::REMOTE_READ);
+        let opened =
+            regions.open_remote(context.owner(), rkey, address, part, AccessFlags::REMOTE_READ);
         Some(opened.map_err(|_| RegionClosed { psn, msn })?)
     };
     write_bth(context, operation, psn, part, writer);

@@ -48,7 +48,10 @@ impl Wqe {
 
     /// Returns true for operations without packets.
     pub(super) const fn is_local(&self) -> bool {
-        matches!(self.wr.op, SendOp::LocalInvalidate { .. } | SendOp::Register(_))
+        matches!(
+            self.wr.op,
+            SendOp::BindWindow(_) | SendOp::LocalInvalidate { .. } | SendOp::Register(_)
+        )
     }
 
     /// Returns true if the request was sent and its response data has not completely arrived.

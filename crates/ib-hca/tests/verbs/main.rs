@@ -11,6 +11,7 @@ mod queues;
 mod retries;
 mod states;
 mod trace;
+mod windows;
 mod wire;
 
 use ib_hca::{
