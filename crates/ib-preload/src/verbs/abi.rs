@@ -210,6 +210,48 @@ structures! {
         rkey: u32,
     }
 
+    /// REREG_MR (`ib_uverbs_rereg_mr`).
+    struct ReregMr: 40 {
+        mr_handle: u32,
+        flags: u32,
+        start: u64,
+        length: u64,
+        hca_va: u64,
+        pd_handle: u32,
+        access_flags: u32,
+    }
+
+    /// Response of REREG_MR (`ib_uverbs_rereg_mr_resp`).
+    struct ReregMrResponse: 8 {
+        lkey: u32,
+        rkey: u32,
+    }
+
+    /// ALLOC_MW (`ib_uverbs_alloc_mw`).
+    struct AllocMw: 8 {
+        pd_handle: u32,
+        mw_type: u8,
+        reserved: [u8; 3],
+    }
+
+    /// Response of ALLOC_MW (`ib_uverbs_alloc_mw_resp`).
+    struct AllocMwResponse: 8 {
+        mw_handle: u32,
+        rkey: u32,
+    }
+
+    /// RESIZE_CQ (`ib_uverbs_resize_cq`).
+    struct ResizeCq: 8 {
+        cq_handle: u32,
+        cqe: u32,
+    }
+
+    /// Response of RESIZE_CQ (`ib_uverbs_resize_cq_resp`).
+    struct ResizeCqResponse: 8 {
+        cqe: u32,
+        reserved: u32,
+    }
+
     /// CREATE_CQ (`ib_uverbs_create_cq`).
     struct CreateCq: 24 {
         user_handle: u64,

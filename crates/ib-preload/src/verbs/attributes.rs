@@ -15,8 +15,8 @@ pub(super) const MAX_CQE: u32 = (1 << 15) - 1;
 const MAX_RD_ATOMIC: u32 = 128;
 
 /// Device capabilities (`ib_uverbs_device_cap_flags`): UD address vectors bound to a port, port events, system image
-/// GUID, RNR NAKs, local and remote invalidation.
-const CAPABILITIES: u32 = 1 << 6 | 1 << 10 | 1 << 11 | 1 << 12;
+/// GUID, RNR NAKs, SRQ resizing, memory windows of type 1 and 2B.
+const CAPABILITIES: u32 = 1 << 6 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 17 | 1 << 24;
 
 /// Width 4X (`IB_WIDTH_4X`).
 const WIDTH_4X: u8 = 2;
@@ -41,6 +41,8 @@ pub(super) fn device(config: &HcaConfig, p_keys: usize) -> DeviceAttributes {
         max_cq: objects,
         max_cqe: MAX_CQE,
         max_mr: most(config.max_mr),
+        // The engine has the same limit for regions and windows.
+        max_mw: most(config.max_mr),
         max_pd: objects,
         max_qp_rd_atom: MAX_RD_ATOMIC,
         max_res_rd_atom: MAX_RD_ATOMIC.saturating_mul(objects),

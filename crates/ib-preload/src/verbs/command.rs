@@ -8,9 +8,9 @@
 //! and their error numbers follow the kernel's `uverbs_main.c`.
 
 use super::abi::{
-    CommandHeader, CreateAh, CreateCq, CreateCqEx, CreateQp, CreateQpEx, CreateSrq, CreateXsrq,
-    ExtendedHeader, Field, Handle, ModifyQp, ModifySrq, Multicast, PostSend, QueryPort, QueryQp,
-    RegMr, ReqNotifyCq,
+    AllocMw, CommandHeader, CreateAh, CreateCq, CreateCqEx, CreateQp, CreateQpEx, CreateSrq,
+    CreateXsrq, ExtendedHeader, Field, Handle, MapInfo, ModifyQp, ModifySrq, Multicast, PostSend,
+    QueryPort, QueryQp, RegMr, ReqNotifyCq, ReregMr, ResizeCq,
 };
 use crate::errno::Errno;
 
@@ -35,10 +35,14 @@ pub(super) enum Request {
     CreateAh(CreateAh),
     DestroyAh(u32),
     RegMr(RegMr),
+    ReregMr(ReregMr),
     DeregMr(u32),
+    AllocMw(AllocMw),
+    DeallocMw(u32),
     CreateCompChannel,
     CreateCq(CreateCq),
     CreateCqEx(CreateCqEx),
+    ResizeCq(ResizeCq),
     ReqNotifyCq(ReqNotifyCq),
     DestroyCq(u32),
     CreateQp(CreateQp),
@@ -107,9 +111,13 @@ impl Command {
             5 => (Request::CreateAh(take(bytes, ANSWERED)?), 4),
             8 => (Request::DestroyAh(take(bytes, PLAIN)?), 0),
             9 => (Request::RegMr(take(bytes, ANSWERED)?), 12),
+            11 => (Request::ReregMr(take(bytes, ANSWERED)?), 8),
             13 => (Request::DeregMr(take(bytes, PLAIN)?), 0),
+            14 => (Request::AllocMw(take(bytes, ANSWERED)?), 8),
+            16 => (Request::DeallocMw(take(bytes, PLAIN)?), 0),
             17 => (Request::CreateCompChannel, 4),
             18 => (Request::CreateCq(take(bytes, ANSWERED)?), 8),
+            19 => (Request::ResizeCq(take(bytes, ANSWERED)?), 8),
             20 => (Request::DestroyCq(take::<Handle>(bytes, ANSWERED)?.handle), 8),
             23 => (Request::ReqNotifyCq(take(bytes, PLAIN)?), 0),
             24 => (Request::CreateQp(take(bytes, ANSWERED)?), 32),
@@ -132,9 +140,8 @@ impl Command {
                 let srq = CreateSrq { user_handle, pd_handle, max_wr, max_sge, srq_limit };
                 (Request::CreateSrq(srq), 16)
             }
-            // The other commands from MODIFY_AH to OPEN_QP are refused: re-registration, memory
-            // windows, CQ resizing, XRC, and operations that the rxe provider performs in its
-            // rings.
+            // The other commands from MODIFY_AH to OPEN_QP are refused: XRC, and operations that the
+            // rxe provider performs in its rings.
             6..=40 => return Err(Errno::NOT_SUPPORTED),
             _ => return Err(Errno::INVALID),
         };
@@ -142,8 +149,16 @@ impl Command {
         if core < least {
             return Err(Errno::NO_SPACE);
         }
-        let address = if least == 0 { 0 } else { take(bytes, PLAIN)? };
-        Ok(Self { request, response: ResponseBuffer { address, core, driver: 0 } })
+        let response = match request {
+            // The driver data is the address to which the location of the new ring is written.
+            Request::ModifySrq(_) => {
+                let address = take(bytes, PLAIN + ModifySrq::SIZE).unwrap_or(0);
+                ResponseBuffer { address, core: MapInfo::SIZE, driver: 0 }
+            }
+            _ if least == 0 => ResponseBuffer { address: 0, core, driver: 0 },
+            _ => ResponseBuffer { address: take(bytes, PLAIN)?, core, driver: 0 },
+        };
+        Ok(Self { request, response })
     }
 
     fn decode_extended(header: CommandHeader, bytes: &[u8]) -> Result<Self, Errno> {

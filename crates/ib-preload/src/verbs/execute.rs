@@ -1,20 +1,21 @@
 //! Executes commands on the objects of a context. Error numbers are those of the kernel's uverbs
 //! and rxe.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `memory.rs` | commands on memory regions and memory windows |
+//! | `resize.rs` | new sizes of CQs and SRQs |
 
 use std::collections::VecDeque;
-use std::ptr::NonNull;
 
-use ib_hca::{
-    AccessFlags, CreateError, DestroyError, GroupError, Memory, QpCap, QpInitAttr, QpState, QpType,
-    RegionError,
-};
+use ib_hca::{CreateError, DestroyError, GroupError, QpCap, QpInitAttr, QpState, QpType};
 use ib_os::clock;
 use ib_types::Gid;
 
 use super::abi::{
     CreateAh, CreateCq, CreateCqEx, CreateCqResponse, CreateQp, CreateQpResponse, CreateSrq,
-    CreateSrqResponse, DestroyCqResponse, ExtendedAttributes, Field, ModifyQp, ModifySrq,
-    QpDestination, QueryQpResponse, QuerySrqResponse, RegMr, RegMrResponse, bytes_of,
+    CreateSrqResponse, DestroyCqResponse, ExtendedAttributes, Field, ModifyQp, QpDestination,
+    QueryQpResponse, QuerySrqResponse, bytes_of,
 };
 use super::adapter::Adapter;
 use super::attributes::{self, MAX_CQE, mask};
@@ -24,6 +25,9 @@ use super::objects::{Cq, FileId, Objects, Qp, Srq};
 use super::ring::{self, Ring};
 use super::rxe;
 use crate::errno::Errno;
+
+mod memory;
+mod resize;
 
 /// Response of a command: the part that the uverbs core defines, followed by the part that the rxe
 /// driver defines.
@@ -51,10 +55,6 @@ impl Response {
         self
     }
 }
-
-/// Accepted access flags: those of the engine, and binding of memory windows, huge pages and
-/// relaxed ordering, which have no effect.
-const KNOWN_ACCESS: u32 = 0xf | 1 << 4 | 1 << 7 | 0x3ff0_0000;
 
 /// Executes commands of a context.
 pub(super) struct Executor<'a> {
@@ -94,13 +94,17 @@ impl Executor<'_> {
                 Ok(Response::default())
             }
             Request::RegMr(reg) => self.reg_mr(&reg),
-            Request::DeregMr(handle) => {
-                let &mut mr = self.objects.mrs.of(self.context, handle)?;
-                self.adapter.device.hca().dereg_mr(mr).map_err(|_| Errno::INVALID)?;
-                self.objects.mrs.remove(handle);
+            Request::ReregMr(rereg) => self.rereg_mr(&rereg),
+            Request::DeregMr(handle) => self.dereg_mr(handle),
+            Request::AllocMw(alloc) => self.alloc_mw(&alloc),
+            Request::DeallocMw(handle) => {
+                let &mut mw = self.objects.mws.of(self.context, handle)?;
+                self.adapter.device.hca().dealloc_mw(mw).map_err(destroyed)?;
+                self.objects.mws.remove(handle);
                 Ok(Response::default())
             }
             Request::CreateCq(_) | Request::CreateCqEx(_) => Err(Errno::INVALID),
+            Request::ResizeCq(resize) => self.resize_cq(&resize),
             Request::ReqNotifyCq(request) => {
                 let cq = self.objects.cqs.of(self.context, request.cq_handle)?;
                 if request.solicited_only == 0 {
@@ -145,7 +149,7 @@ impl Executor<'_> {
                 Ok(Response::default())
             }
             Request::CreateSrq(create) => self.create_srq(&create),
-            Request::ModifySrq(modify) => self.modify_srq(&modify),
+            Request::ModifySrq(modify) => self.modify_srq(&modify, command.response.address != 0),
             Request::QuerySrq(handle) => {
                 let srq = self.objects.srqs.of(self.context, handle)?;
                 let (max_wr, max_sge, srq_limit) = (srq.max_wr, srq.max_sge, srq.limit);
@@ -201,37 +205,6 @@ impl Executor<'_> {
         // The driver's part of the response repeats the handle, because send requests of UD queue
         // pairs name the address handle by this number.
         Ok(Response::core(&handle).with_driver(&handle).with_driver(&0_u32))
-    }
-
-    fn reg_mr(&mut self, reg: &RegMr) -> Result<Response, Errno> {
-        const ON_DEMAND: u32 = 1 << 6;
-        let &mut pd = self.objects.pds.of(self.context, reg.pd_handle)?;
-        if reg.access_flags & ON_DEMAND != 0 {
-            return Err(Errno::NOT_SUPPORTED);
-        }
-        if reg.access_flags & !KNOWN_ACCESS != 0 || reg.length == 0 {
-            return Err(Errno::INVALID);
-        }
-        let access = AccessFlags(reg.access_flags & AccessFlags::ALL.0);
-        let length = usize::try_from(reg.length).map_err(|_| Errno::INVALID)?;
-        let start = usize::try_from(reg.start).map_err(|_| Errno::FAULT)?;
-        let end = start.checked_add(length).ok_or(Errno::INVALID)?;
-        if !super::mappings::is_mapped(start..end, access.contains(AccessFlags::LOCAL_WRITE)) {
-            return Err(Errno::FAULT);
-        }
-        // The engine's memory object begins at the start of the region's first page. So offsets in
-        // it have the same alignment as the program's addresses, which atomics need.
-        let page = start & !4095;
-        let first = NonNull::new(std::ptr::with_exposed_provenance_mut(page));
-        let first = first.ok_or(Errno::FAULT)?;
-        // SAFETY: the range is mapped. The program keeps the range mapped while it is registered.
-        let memory = unsafe { Memory::borrowed(first, end - page) };
-        let range = (&memory, start - page, length);
-        let hca = self.adapter.device.hca();
-        let mr = hca.reg_mr(pd, range, reg.hca_va, access).map_err(region_failed)?;
-        let key = hca.key(mr).ok_or(Errno::INVALID)?;
-        let mr_handle = self.objects.mrs.insert(self.context, mr);
-        Ok(Response::core(&RegMrResponse { mr_handle, lkey: key, rkey: key }))
     }
 
     /// Creates a CQ. `channel` is the event file of its completion channel, if it has one.
@@ -495,22 +468,6 @@ impl Executor<'_> {
             .with_driver(&0_u32))
     }
 
-    fn modify_srq(&mut self, modify: &ModifySrq) -> Result<Response, Errno> {
-        const MAX_WR: u32 = 1;
-        const LIMIT: u32 = 1 << 1;
-        let srq = self.objects.srqs.of(self.context, modify.srq_handle)?;
-        if modify.attr_mask & MAX_WR != 0 {
-            return Err(Errno::NOT_SUPPORTED);
-        }
-        if modify.attr_mask & LIMIT != 0 {
-            if !self.adapter.device.hca().arm_srq(srq.id, modify.srq_limit) {
-                return Err(Errno::INVALID);
-            }
-            srq.limit = modify.srq_limit;
-        }
-        Ok(Response::default())
-    }
-
     /// Destroys all objects of the context. Objects are destroyed before the objects on which they
     /// depend.
     pub(super) fn destroy_all(&mut self) {
@@ -522,6 +479,7 @@ impl Executor<'_> {
             let _ = self.execute_destroy(Request::DestroyQp(handle));
         }
         self.destroy_each(self.objects.ahs.handles(self.context), Request::DestroyAh);
+        self.destroy_each(self.objects.mws.handles(self.context), Request::DeallocMw);
         self.destroy_each(self.objects.mrs.handles(self.context), Request::DeregMr);
         self.destroy_each(self.objects.srqs.handles(self.context), Request::DestroySrq);
         self.destroy_each(self.objects.cqs.handles(self.context), Request::DestroyCq);
@@ -573,13 +531,6 @@ fn created(error: CreateError) -> Errno {
 fn destroyed(error: DestroyError) -> Errno {
     match error {
         DestroyError::InUse(_) => Errno::BUSY,
-        _ => Errno::INVALID,
-    }
-}
-
-fn region_failed(error: RegionError) -> Errno {
-    match error {
-        RegionError::Full(_) => Errno::NO_MEMORY,
         _ => Errno::INVALID,
     }
 }

@@ -1,8 +1,9 @@
 //! Objects of the contexts of a process, by the handles that the program uses.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
-use ib_hca::{AhId, CqId, MrId, PdId, QpCap, QpId, QpType, SrqId, WcStatus};
+use ib_hca::{AccessFlags, AhId, CqId, MrId, MwId, PdId, QpCap, QpId, QpType, SrqId, WcStatus};
 use ib_types::Qpn;
 
 use super::abi::QpDestination;
@@ -68,6 +69,14 @@ impl<T> Table<T> {
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, FileId, &mut T)> {
         self.objects.iter_mut().map(|(&handle, (context, object))| (handle, *context, object))
     }
+}
+
+/// A memory region.
+pub(super) struct Mr {
+    pub(super) id: MrId,
+    /// Addresses of the region in the process.
+    pub(super) range: Range<usize>,
+    pub(super) access: AccessFlags,
 }
 
 /// A completion queue.
@@ -141,7 +150,8 @@ pub(super) struct Objects {
     pub(super) contexts: BTreeMap<FileId, Context>,
     pub(super) event_files: BTreeMap<FileId, EventFile>,
     pub(super) pds: Table<PdId>,
-    pub(super) mrs: Table<MrId>,
+    pub(super) mrs: Table<Mr>,
+    pub(super) mws: Table<MwId>,
     pub(super) ahs: Table<AhId>,
     pub(super) cqs: Table<Cq>,
     pub(super) qps: Table<Qp>,

@@ -171,6 +171,53 @@ impl Ring {
         true
     }
 
+    /// Returns the number of elements that have been pushed and that the program has not consumed.
+    pub(super) fn unread(&self) -> u32 {
+        self.next.wrapping_sub(self.index(CONSUMER).load(Ordering::Acquire)) & self.mask
+    }
+
+    /// Returns the number of elements that the program has put in and whose slots are not released.
+    pub(super) fn posted(&self) -> u32 {
+        self.index(PRODUCER).load(Ordering::Acquire).wrapping_sub(self.released) & self.mask
+    }
+
+    /// Moves the elements that the program has not consumed out of another ring into this new one.
+    ///
+    /// # Errors
+    /// Fails with `EINVAL` if the elements do not fit.
+    pub(super) fn take_unread(&mut self, old: &Self) -> Result<(), Errno> {
+        let count = old.unread();
+        self.copy(old, old.next.wrapping_sub(count), count)?;
+        self.next = count;
+        Ok(())
+    }
+
+    /// Moves the elements that the program has put in, and whose slots are not released, out of another ring into this
+    /// new one.
+    ///
+    /// # Errors
+    /// Fails with `EINVAL` if the elements do not fit.
+    pub(super) fn take_posted(&mut self, old: &Self) -> Result<(), Errno> {
+        self.copy(old, old.released, old.posted())?;
+        self.next = old.next.wrapping_sub(old.released) & old.mask;
+        Ok(())
+    }
+
+    /// Copies elements of another ring to the start of this one, and sets the producer's index.
+    fn copy(&self, old: &Self, first: u32, count: u32) -> Result<(), Errno> {
+        if count > self.mask || self.log2 != old.log2 {
+            return Err(Errno::INVALID);
+        }
+        for index in 0..count {
+            let from = old.offset(first.wrapping_add(index) & old.mask);
+            let size = self.element_size();
+            let copied = self.memory.copy_from(self.offset(index), &old.memory, from, size);
+            copied.map_err(|_| Errno::INVALID)?;
+        }
+        self.index(PRODUCER).store(count, Ordering::Release);
+        Ok(())
+    }
+
     fn offset(&self, index: u32) -> usize {
         ELEMENTS + ((index as usize) << self.log2)
     }

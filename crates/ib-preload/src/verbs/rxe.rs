@@ -10,7 +10,10 @@
 //! Elements are copied out of the ring before they are decoded. A program that changes an element
 //! at the same time affects only its own request. Source: `rdma_user_rxe.h` of the Linux kernel.
 
-use ib_hca::{Data, RecvWr, RemoteAddress, SendFlags, SendOp, Sge, Wc, WcOpcode, WcStatus};
+use ib_hca::{
+    AccessFlags, Data, RecvWr, RemoteAddress, SendFlags, SendOp, Sge, Wc, WcOpcode, WcStatus,
+    WindowBinding,
+};
 use ib_types::{QKey, Qpn};
 
 use super::abi::{Completion, Field, bytes_of};
@@ -67,6 +70,7 @@ mod opcode {
     pub(super) const ATOMIC_CMP_AND_SWP: u32 = 5;
     pub(super) const ATOMIC_FETCH_AND_ADD: u32 = 6;
     pub(super) const LOCAL_INV: u32 = 7;
+    pub(super) const BIND_MW: u32 = 8;
     pub(super) const SEND_WITH_INV: u32 = 9;
 }
 
@@ -131,6 +135,14 @@ impl SendElement {
             opcode::LOCAL_INV => {
                 Operation::Connected(SendOp::LocalInvalidate { rkey: read(bytes, 20) })
             }
+            opcode::BIND_MW => Operation::Connected(SendOp::BindWindow(Box::new(WindowBinding {
+                addr: read(bytes, UNION),
+                length: read(bytes, UNION + 8),
+                lkey: read(bytes, UNION + 16),
+                rkey: read(bytes, UNION + 20),
+                key: read::<u32>(bytes, UNION + 24) as u8,
+                access: AccessFlags(read(bytes, UNION + 28)),
+            }))),
             _ => return Err(failed),
         };
         let too_long = (wr_id, WcStatus::LocLenErr);
@@ -192,6 +204,7 @@ pub(super) fn encode_completion(wc: &Wc) -> Vec<u8> {
             WcOpcode::RdmaRead => 2,
             WcOpcode::CompSwap => 3,
             WcOpcode::FetchAdd => 4,
+            WcOpcode::BindMw => 5,
             WcOpcode::LocalInv => 6,
             WcOpcode::RegMr => 8,
             WcOpcode::Recv => 1 << 7,
