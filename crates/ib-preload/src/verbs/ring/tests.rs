@@ -90,3 +90,56 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn unread_completions_move_into_a_new_ring() {
+    let mut file = file();
+    let mut old = Ring::create(&mut file, 3, 16).expect("memory");
+    // The unread elements 2 to 4 wrap around the end of the ring.
+    for number in 0..3 {
+        assert!(old.push(&[number; 16]));
+    }
+    set(&old, CONSUMER, 2);
+    for number in 3..5 {
+        assert!(old.push(&[number; 16]));
+    }
+    assert_eq!(old.unread(), 3);
+    let mut small = Ring::create(&mut file, 1, 16).expect("memory");
+    assert_eq!(small.take_unread(&old), Err(Errno::INVALID));
+    let mut new = Ring::create(&mut file, 7, 16).expect("memory");
+    new.take_unread(&old).expect("the elements fit");
+    assert_eq!(new.unread(), 3);
+    assert!(new.push(&[5; 16]));
+    assert_eq!(new.index(PRODUCER).load(Ordering::Relaxed), 4);
+    for slot in 0..4_u8 {
+        let found = new.memory.to_vec(ELEMENTS + 16 * usize::from(slot), 16).expect("in range");
+        assert_eq!(found, [slot + 2; 16]);
+    }
+}
+
+#[test]
+fn posted_receives_move_into_a_new_ring() {
+    let mut file = file();
+    let mut old = Ring::create(&mut file, 7, 16).expect("memory");
+    for number in 0..5_u8 {
+        old.memory.write(ELEMENTS + 16 * usize::from(number), &[number; 16]).expect("in range");
+    }
+    set(&old, PRODUCER, 5);
+    for _ in 0..3 {
+        old.advance();
+    }
+    old.release();
+    let mut new = Ring::create(&mut file, 15, 16).expect("memory");
+    new.take_posted(&old).expect("the elements fit");
+    assert_eq!((old.posted(), new.posted()), (4, 4));
+    // Elements 1 and 2 are taken and not released; 3 and 4 are not taken yet.
+    let mut buffer = Vec::new();
+    for number in 3..5 {
+        assert!(new.peek(&mut buffer));
+        assert_eq!(buffer, [number; 16]);
+        new.advance();
+    }
+    assert!(!new.peek(&mut buffer));
+    new.release_all_but(0);
+    assert_eq!(new.index(CONSUMER).load(Ordering::Relaxed), 4);
+}

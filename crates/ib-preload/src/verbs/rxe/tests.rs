@@ -100,3 +100,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn binding_of_a_window_is_decoded() {
+    let mut bytes = vec![0; SEND_WQE];
+    bytes[12..16].copy_from_slice(&8_u32.to_ne_bytes());
+    bytes[UNION..UNION + 8].copy_from_slice(&0x5000_u64.to_ne_bytes());
+    bytes[UNION + 8..UNION + 16].copy_from_slice(&100_u64.to_ne_bytes());
+    for (at, word) in [(16, 0x1234_5601_u32), (20, 0x7777_7702), (24, 0x7777_7703), (28, 2)] {
+        bytes[UNION + at..UNION + at + 4].copy_from_slice(&word.to_ne_bytes());
+    }
+    let element = SendElement::decode(&bytes, false).expect("a valid request");
+    let Operation::Connected(SendOp::BindWindow(found)) = element.operation else {
+        panic!("{element:?}")
+    };
+    assert_eq!(
+        *found,
+        WindowBinding {
+            rkey: 0x7777_7702,
+            key: 3,
+            lkey: 0x1234_5601,
+            addr: 0x5000,
+            length: 100,
+            access: AccessFlags::REMOTE_WRITE,
+        }
+    );
+    assert!(SendElement::decode(&bytes, true).is_err(), "UD queue pairs bind no windows");
+}
