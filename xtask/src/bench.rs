@@ -115,7 +115,7 @@ fn with_section(page: &str, heading: Option<&str>, text: &str) -> String {
         Some(heading) => page.find(&format!("\n{heading}\n")).map_or(page.len(), |at| at + 1),
     };
     let rest = &page[start..];
-    // `START` begins with the line end before the next heading.
+    // `START` begins with the line end before the next heading, so the heading is one byte after its position.
     let end = rest.find(START).map_or(page.len(), |at| start + at + 1);
     let before = page[..start].trim_end();
     let after = page[end..].trim_end();

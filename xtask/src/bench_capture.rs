@@ -1,4 +1,4 @@
-//! How much a capture slows down the captured program. Runs with and without a capture alternate.
+//! Measures how much a capture slows down the captured program. Runs with and without a capture alternate.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs with and without a capture.
+    /// Number of pairs of runs, one with and one without a capture.
     #[arg(long, value_name = "N", default_value_t = 15,
         value_parser = clap::value_parser!(u16).range(1..=999))]
     runs: u16,
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
             }
         }
     }
-    // No other task uses this file.
+    // Only this task uses the capture file, so it can be removed.
     std::fs::remove_file(FILE).ok();
     writeln!(
         table,
@@ -239,7 +239,8 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
                 // capture.
                 ask(binary, pid, &["list"])?;
             }
-            let output = running.0.stdout.take().ok_or("it is piped")?;
+            let output =
+                running.0.stdout.take().ok_or("the client's standard output is not piped")?;
             let report: Value = serde_json::from_reader(output)?;
             for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
                 let values = if is_on { &mut found.on } else { &mut found.off };

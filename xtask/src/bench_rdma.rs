@@ -48,7 +48,7 @@ const SPIN: &str = "--spin 1000";
 /// Time limit of a program.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A measurement.
+/// An operation that is measured, with the program of each side.
 #[derive(Clone, Copy)]
 struct Row {
     what: &'static str,
@@ -157,7 +157,7 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
         server.wait(LIMIT)?;
         output
     };
-    // The last line of perftest that consists of numbers contains size, iterations and results.
+    // The last line that consists of numbers contains the message size, the number of iterations, and the results.
     let figures = output.lines().rev().find_map(|line| {
         let numbers: Option<Vec<f64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();
@@ -167,7 +167,7 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
     Ok(if is_latency { figures[4] } else { figures[3] })
 }
 
-/// Starts a server for one perftest client on the machine that runs the guest.
+/// Starts ibfabric's server on the machine that runs the guest. The server exits after one perftest client.
 fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop::Running, Failed> {
     let mut command = Command::new(binary);
     let program = format!("ib_{}", row.theirs);

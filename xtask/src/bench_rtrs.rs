@@ -19,7 +19,7 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of ibfabric and of the other program for each row; the medians of the ratios are printed.
+    /// Number of pairs of runs for each row, one of ibfabric and one of the other program; medians are printed.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,

@@ -121,7 +121,9 @@ fn on_ibsim(
     let limit = Duration::from_secs(600);
     let socket = socket_name();
     let server = Kind::Ibsim.start(net, directory, &socket)?;
-    let node = first_adapter(&fs::read_to_string(net)?).ok_or("no channel adapter")?.to_owned();
+    let node = first_adapter(&fs::read_to_string(net)?)
+        .ok_or("the fabric has no channel adapter")?
+        .to_owned();
     let seat = Seat { socket, preload: library.to_owned(), node, directory: directory.to_owned() };
     let up = match which {
         BenchedSm::OpenSm(window) => {
@@ -141,7 +143,7 @@ fn on_ibsim(
     }
 }
 
-/// The results of a bring-up in `ibfabric sm`'s own process, in seconds and MB.
+/// The results of `ibfabric sm --sim`, which simulates the fabric in its own process: seconds, and MB of memory.
 struct Run {
     up: f64,
     check: f64,

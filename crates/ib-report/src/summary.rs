@@ -24,16 +24,16 @@ pub struct Summary {
     pub mean_hops: f64,
     /// Number of routes that have more hops than the shortest path.
     pub longer_than_minimum: u64,
-    /// Number of faults of reachability: pairs of a switch and a LID without a route, and cut-off nodes. With
-    /// `--strict`, pairs that only concern the switches' own ports also count.
+    /// Sum of `broken_pairs` and the number of cut-off nodes. With `--strict`, `unreachable_switch_pairs` is added.
     pub unreachable: u64,
-    /// Number of pairs of a switch and a LID without a route.
+    /// Number of pairs of a switch and a LID without a route, except the pairs in `unreachable_switch_pairs`.
     #[serde(skip)]
     pub broken_pairs: u64,
     /// True if `unreachable` includes the pairs in `unreachable_switch_pairs`.
     #[serde(skip)]
     pub strict: bool,
-    /// Number of pairs of a switch and a LID without a route that only concern port 0 of switches.
+    /// Number of pairs of a switch and a LID without a route that are not faults by default. In such a pair, the switch
+    /// has no LFT entry for the LID. Moreover, the LID belongs to port 0 of another switch, or the switch has no hosts.
     pub unreachable_switch_pairs: u64,
     /// Number of pairs of a switch and a LID that cannot be judged: the packets reach an LFT entry that is missing in
     /// the dump.

@@ -21,7 +21,7 @@ pub(crate) enum Verdict {
     Good,
     /// Exit status 1: problems found.
     Bad,
-    /// This exit status, for example one of a program with which the command is compatible.
+    /// Another exit status, such as 3 for an inconclusive result.
     Other(u8),
 }
 

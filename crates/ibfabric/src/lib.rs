@@ -64,7 +64,7 @@ fn print(answer: &clap::Error) -> ExitCode {
     let printed = answer.print().and_then(|()| std::io::stdout().flush());
     match printed {
         Err(error) if !answer.use_stderr() => failure::Failure::from(error).report(),
-        // If standard error cannot be written, this cannot be reported.
+        // An error of writing to standard error is ignored, since it cannot be printed.
         _ => ExitCode::from(answer.exit_code() as u8),
     }
 }
@@ -74,7 +74,7 @@ fn end(
     result: Result<failure::Verdict, failure::Failure>,
     output: &mut output::Output,
 ) -> ExitCode {
-    // Closing standard output early does not change the verdict.
+    // The verdict remains the same if the reader closed standard output early.
     let result = result.and_then(|verdict| match output.flush() {
         Ok(()) | Err(failure::Failure::OutputClosed) => Ok(verdict),
         Err(failure) => Err(failure),

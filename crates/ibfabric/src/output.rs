@@ -37,7 +37,7 @@ impl Output {
     }
 }
 
-/// Returns a value as one line of JSON that a terminal can show.
+/// Returns a value as one line of JSON that is safe to print on a terminal.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).map_err(|error| {
         Failure::Unusable(format!("cannot convert the result to JSON: {error}"))
@@ -57,7 +57,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 impl Write for Output {
-    /// Writes text, with control characters other than newline and tab escaped: parts of it may come from a
+    /// Writes text. Control characters other than newline and tab are escaped, since parts of the text may come from a
     /// peer.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !bytes.iter().any(|&byte| byte >= 0x7f || byte < b' ' && !matches!(byte, b'\n' | b'\t'))

@@ -7,7 +7,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 fn run(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ibfabric")).args(words).output().expect("the program runs")
+    Command::new(env!("CARGO_BIN_EXE_ibfabric"))
+        .args(words)
+        .output()
+        .expect("the program can be started")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -56,7 +59,7 @@ fn last_lid(directory: &Directory) -> String {
         .expect("the value is a list")
         .iter()
         .filter_map(|it| it["lid"].as_u64());
-    lids.max().expect("LIDs").to_string()
+    lids.max().expect("the list is not empty").to_string()
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn path_is_printed_by_hop_and_validated() {
     assert!(out.starts_with(&format!("LID {lid}: path validated")), "{out}");
     assert!(code == Some(0) && out.ends_with("4 hops\n"), "{out}");
     let (code, out, _) = directory.trace(&["-l", &lid, "-v", "--ports", "both"]);
-    // The lines are the source, four hops with their evidence, the result and the counts.
+    // The lines are the source, two for each of four hops (the hop and its evidence), the result, and the counts.
     assert_eq!((code, out.lines().count()), (Some(0), 11), "{out}");
     assert!(out.starts_with("from ca ") && out.contains("  1  [1] -> [1] switch "), "{out}");
     let (code, found) = directory.json(&["-l", &lid, "--reverse"]);
@@ -143,8 +146,8 @@ fn misrouting_switch_is_named_with_both_ports() {
     let lie = directory.file("lie", &format!("# a lie\nMisroute \"{name}\" {out} {other}\n"));
     let (code, found) = directory.json(&["-l", &lid, "--commands", &lie, "-t", "20"]);
     assert_eq!(code, Some(1));
-    let printed = found["traces"][0]["result"].as_str().expect("a sentence").to_owned();
-    let next = next["guid"].as_str().expect("a GUID");
+    let printed = found["traces"][0]["result"].as_str().expect("the value is a string").to_owned();
+    let next = next["guid"].as_str().expect("the value is a string");
     assert!(printed.contains(&format!("hop 2, switch {next}")), "{printed}");
     assert!(printed.contains(&format!("behind port {out} of switch")), "{printed}");
     let both = format!(

@@ -79,9 +79,9 @@ fn self_test_of_a_sound_fabric_passes() {
     assert_eq!((&device["wrong"], &device["errors"]), (&json!(0), &json!(0)));
     let failed_over = |cut: usize| device["cuts"][cut]["cut"]["failed_over"].as_u64();
     assert!([0, 1].map(failed_over).iter().all(|count| *count > Some(0)), "{device}");
-    // In each direction, 32 MiB are transferred in packets of at most 4 KiB, which are captured at both ends.
+    // 32 MiB are at least 8192 packets of 4 KiB. They are transferred in both directions and captured at both ends.
     assert!(capture["packets"].as_u64() > Some(4 * 8192), "{capture}");
-    assert_eq!(entries(directory.path()), 0, "nothing is left");
+    assert_eq!(entries(directory.path()), 0, "no file remains");
 }
 
 /// If a fabric is too small for a device or for a second path, the self-test skips the checks that need it.
@@ -126,8 +126,8 @@ fn self_test_of_a_fabric_without_hosts_passes() {
     assert!(result(3)["reason"].is_string() && result(4)["reason"].is_string(), "{message}");
 }
 
-/// Writes and returns the net file of a fat tree and a script. The script makes a leaf switch forward packets
-/// differently from its LFT.
+/// Writes two files and returns their paths: the net file of a fat tree, and a script. The script makes a leaf switch
+/// forward packets differently from its LFT.
 fn wrong(directory: &Path) -> [String; 2] {
     let [net, script] = ["tree.net", "wrong"].map(|name| directory.join(name));
     let [net, script] =
@@ -159,9 +159,10 @@ fn closed_output_does_not_change_the_verdict() {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
     let mut first = String::new();
     let mut lines = BufReader::new(child.stdout.take().expect("standard output is piped"));
-    lines.read_line(&mut first).expect("a line comes");
+    lines.read_line(&mut first).expect("standard output can be read");
     assert!(first.starts_with("ok     subnet"), "{first}");
-    // Except for its NBD socket, `up` uses unnamed files only, so that no other process can replace them.
+    // The directory contains the net file, the script and perhaps the NBD socket. All other files of `up` have no name,
+    // so that no other process can replace them.
     assert_eq!(entries(directory.path()), 2 + usize::from(has_socket(directory.path())));
     drop(lines);
     assert_eq!(Running(child).0.wait().expect("the process can be awaited").code(), Some(1));
@@ -204,11 +205,12 @@ fn clients_attach_and_exit_removes_all_files() {
     let name = name("stay");
     let (running, message) = ready(up(&name, directory.path(), &["--size", "8M"]));
     assert!(message.iter().any(|line| line.contains("ACM services at 32 hosts")), "{message:?}");
-    // A second process with the same name fails.
+    // A second `up` with the same `--socket` fails.
     let second = up(&name, directory.path(), &[]).output().expect("the program can be started");
     let why = text(&second.stderr);
     assert!(second.status.code() == Some(2) && why.contains("--socket"), "{why}");
-    // Paths can be traced. HCAs of other processes can attach to ports of embedded hosts, and replace the hosts' HCAs.
+    // The tracer can use the simulator of a running `up`. The HCA of another process can attach to the port of an
+    // embedded host, and replaces the host's HCA.
     let traced = ibfabric(&["tracer", &format!("--ibsim={name}"), "--all-pairs"]).output();
     let traced = traced.expect("the program can be started");
     assert!(traced.status.success(), "{}", text(&traced.stdout));
@@ -217,7 +219,7 @@ fn clients_attach_and_exit_removes_all_files() {
         .output()
         .expect("the program can be started");
     assert!(info.status.success(), "{}", text(&info.stderr));
-    // The ports of the device's paths are not available to other processes.
+    // Other processes cannot attach to the ports that the paths of disk0 use.
     let place = ["--attach", &name, "--node", "H-0002c90000100000"];
     let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat())
         .output()
@@ -226,7 +228,7 @@ fn clients_attach_and_exit_removes_all_files() {
     assert!(!info.status.success() && why.contains("disk0"), "{why}");
     assert_eq!(entries(directory.path()), 1, "only the NBD socket exists");
     assert_eq!(interrupt(running), Some(0));
-    assert_eq!(entries(directory.path()), 0, "nothing is left");
+    assert_eq!(entries(directory.path()), 0, "no file remains");
 }
 
 #[test]
@@ -280,10 +282,13 @@ fn self_test_finds_cut_off_nodes() {
 
 /// Returns whether a process ignores SIGINT.
 fn ignores_interrupts(process: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))
-        .expect("the program can be started");
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
-    u64::from_str_radix(mask.trim(), 16).expect("the text is a number") >> 1 & 1 == 1
+    let status =
+        std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process exists");
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .expect("the status has SigIgn");
+    u64::from_str_radix(mask.trim(), 16).expect("the mask is hexadecimal") >> 1 & 1 == 1
 }
 
 /// After SIGINT at any time, at most one line is printed, no temporary files remain, and the capture file is complete.
@@ -294,7 +299,7 @@ fn ctrl_c_exits_cleanly_at_any_time() {
     for (number, after) in [0, 20, 50, 100, 200, 400, 1000, 2500].into_iter().enumerate() {
         for words in [&["--check"][..], &["--size", "8M", "--no-http"]] {
             let write = ["--write", packets.to_str().expect("the path is UTF-8")];
-            // Shells start background processes with SIGINT ignored, so its default is restored.
+            // Shells start background processes with SIGINT ignored, so `env` restores the default action of SIGINT.
             let up = up(&name(&format!("end{number}")), directory.path(), words);
             let mut command = Command::new("env");
             command

@@ -78,7 +78,8 @@ struct Run {
     next_fault: Instant,
     /// Scheduled repairs of links: time, client and link.
     repairs: Vec<(Instant, usize, usize)>,
-    /// Time of the last link failure that the port reported; `None` if the last failure was not reported, or there was none.
+    /// Time of the last link failure that the port reported; `None` if there was no failure, or the last
+    /// one was not reported.
     link_down: Option<Instant>,
 }
 

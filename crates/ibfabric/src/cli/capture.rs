@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn ack_is_short_for_acknowledge() {
-        let codes = |text: &str| opcodes(text).expect("opcode has a name").0;
+        let codes = |text: &str| opcodes(text).expect("the text matches an opcode name").0;
         assert_eq!(codes("ack"), codes("acknowledge"));
         assert_eq!(codes("RC ACK"), [Opcode::RC_ACKNOWLEDGE]);
         assert_eq!(codes("atomic_ack"), codes("atomic acknowledge"));

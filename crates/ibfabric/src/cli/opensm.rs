@@ -16,9 +16,9 @@ use ib_daemons::sm::reasons::{
 pub(crate) enum Meaning {
     /// Sets this key of the configuration file to the argument.
     Key(&'static str),
-    /// Sets this key to TRUE.
+    /// Sets this key of the configuration file to TRUE.
     On(&'static str),
-    /// Sets this key to this value.
+    /// Sets a key of the configuration file to a value. The strings are the key and the value.
     Is(&'static str, &'static str),
     Config,
     CreateConfig,
@@ -132,7 +132,7 @@ const OPTIONS: &[Definition] = {
         Definition(' ', "subnet_prefix", true, Key("subnet_prefix")),
         Definition(' ', "dump_files_dir", true, Key("dump_files_dir")),
         Definition('J', "pidfile", true, PidFile),
-        // Options of ibfabric.
+        // Options that OpenSM does not have.
         Definition(' ', "cache-dir", true, CacheDir),
         Definition(' ', "socket", true, Socket),
         Definition(' ', "metrics-port", true, MetricsPort),

@@ -198,7 +198,7 @@ pub struct CmatoseArgs {
     #[arg(short, long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub connections: u32,
-    /// The messages.
+    /// Number and size of the messages to exchange.
     #[command(flatten)]
     pub messages: Messages,
     /// Output format of the result.
@@ -324,16 +324,16 @@ pub struct PerfArgs {
     pub format: Format,
 }
 
-/// The default port of `rdma_cm` of `rdma serve`.
+/// The default `rdma_cm` port on which `rdma serve` listens for clients of ibfabric.
 pub const PORT: u16 = 18_516;
 
-/// The default port of rping.
+/// The default `rdma_cm` port of rping servers.
 pub const RPING_PORT: u16 = 7174;
 
-/// The default port of ucmatose.
+/// The default `rdma_cm` port of ucmatose servers.
 pub const UCMATOSE_PORT: u16 = 7471;
 
-/// The default port of perftest.
+/// The default `rdma_cm` port of perftest servers.
 pub const PERFTEST_PORT: u16 = 18_515;
 
 /// The maximum size of a message, in bytes.

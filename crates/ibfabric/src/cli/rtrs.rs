@@ -24,7 +24,7 @@ use crate::output::Format;
 
 mod control;
 
-/// The default port of RNBD servers.
+/// The default `rdma_cm` port of RNBD servers.
 pub const PORT: u16 = 1234;
 
 /// Arguments of `rtrs`.
@@ -145,7 +145,7 @@ pub struct ServeArgs {
     /// The capture of the program's own packets.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// The transport.
+    /// The local ports, and parameters of the transport.
     #[command(flatten)]
     pub link: LinkArgs,
 }
@@ -193,7 +193,7 @@ pub struct RemoteArgs {
     /// The capture of the program's own packets.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// The transport.
+    /// The local ports, and parameters of the transport.
     #[command(flatten)]
     pub link: LinkArgs,
 }
@@ -386,7 +386,7 @@ impl BenchArgs {
     }
 }
 
-/// Parses MIN-MAX.
+/// Parses a range of request sizes: MIN-MAX, in bytes or with the suffix K, M, G or T.
 fn block_sizes(text: &str) -> Result<BlockSizes, String> {
     let (least, most) = text.split_once('-').ok_or("expected MIN-MAX, such as 512-1M")?;
     let (least, most) = (size(least)?, size(most)?);
@@ -407,7 +407,7 @@ pub enum PolicyArg {
     MinLatency,
 }
 
-/// Parses a local address.
+/// Parses the local IP address of `rtrs serve --listen`.
 fn own_address(text: &str) -> Result<IpAddr, String> {
     match text.parse()? {
         Endpoint::Ip(address) => Ok(address),

@@ -27,7 +27,7 @@ fn console_command(word: &str) -> Option<&'static str> {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SimArgs {
-    /// Control of a running simulator.
+    /// The subcommand, which controls a running simulator. `None` starts a simulator.
     #[command(subcommand)]
     pub action: Option<SimAction>,
     /// Options of the simulator.
@@ -35,7 +35,7 @@ pub struct SimArgs {
     pub serve: ServeArgs,
 }
 
-/// Control of a running simulator.
+/// The subcommands of `sim`.
 #[derive(Debug, Subcommand)]
 pub enum SimAction {
     /// Sends commands to a running simulator.
@@ -207,7 +207,7 @@ pub(super) fn check(command: &mut clap::Command, matches: &ArgMatches) -> Result
     }
 }
 
-/// Returns the error for a command line of `sim` whose fabric is a console command, if it is one.
+/// Returns an error if the command line of `sim` has a console command in place of the fabric file.
 pub(super) fn misplaced(command: &mut clap::Command, words: &[OsString]) -> Option<clap::Error> {
     // Although clap fails on these words, it can still find the fabric among them.
     let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok()?;
@@ -217,7 +217,7 @@ pub(super) fn misplaced(command: &mut clap::Command, words: &[OsString]) -> Opti
     Some(sim.error(ErrorKind::UnknownArgument, message))
 }
 
-/// Returns the error message for a fabric file whose name is a console command, if it is one.
+/// Returns an error message if the name of the fabric file is a console command.
 pub(crate) fn console_hint(fabric: &Path) -> Option<String> {
     let command = console_command(fabric.to_str()?)?;
     let found = fabric.display();

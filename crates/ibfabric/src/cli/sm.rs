@@ -14,7 +14,7 @@ use crate::output::Format;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SmArgs {
-    /// Control of a running SM.
+    /// The subcommand, which controls a running SM. `None` starts an SM.
     #[command(subcommand)]
     pub action: Option<SmAction>,
     /// Options of the SM.
@@ -22,7 +22,7 @@ pub struct SmArgs {
     pub serve: ServeArgs,
 }
 
-/// Control of a running SM.
+/// The subcommands of `sm`.
 #[derive(Debug, Subcommand)]
 pub enum SmAction {
     /// Queries a running SM, or requests a sweep.
@@ -39,7 +39,7 @@ pub struct CtlArgs {
     /// Output format of the reply.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub format: Format,
-    /// The request.
+    /// The request to the running SM.
     #[command(subcommand)]
     pub question: Question,
 }
@@ -64,7 +64,7 @@ pub enum Question {
     Metrics,
 }
 
-/// Arguments of `sm` itself.
+/// Arguments of `sm` without a subcommand.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Where the subnet is: in this process, in another process, or behind a real port.

@@ -66,7 +66,7 @@ pub struct StationArgs {
 }
 
 impl StationArgs {
-    /// Returns the selection of the port as a configuration.
+    /// Returns the configuration that selects the local port.
     pub(crate) fn config(&self) -> MadPortConfig {
         MadPortConfig {
             attach: self.attach.clone(),

@@ -1,8 +1,8 @@
-//! `ibfabric acme`: queries ACM services and writes their files, in place of `ib_acme`.
+//! `ibfabric acme`: queries ACM services and writes their configuration files, in place of `ib_acme`.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `names` | parsers of address lists and of typed addresses |
+//! | `names` | parsers of name lists, and of addresses of the type that -f selects |
 //! | `ask` | requests to ACM services, and the output of the results |
 //! | `files` | `ibacm_addr.cfg` and `ibacm_opts.cfg` |
 

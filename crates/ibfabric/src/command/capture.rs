@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `live.rs` | `list`, `start`, `change`, `stop`: captures of running programs |
 //! | `read.rs` | `read`: the packets of a file |
-//! | `correlate.rs` | `correlate`: both ends of connections |
+//! | `correlate.rs` | `correlate`: latencies and losses, from the packets captured at both ends of connections |
 
 use crate::cli::capture::{CaptureArgs, CaptureCommand};
 use crate::failure::{Failure, Verdict};

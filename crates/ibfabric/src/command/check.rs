@@ -49,7 +49,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
     let ReadLfts { lfts, unknown } = input::load(Some(&args.lfts), |name, bytes| {
         dump::lfts::read(name, bytes, &subnet, Follow::UnrecordedLids)
     })?
-    .expect("--lfts is required");
+    .expect("clap requires --lfts");
     let layers = input::load(args.levels.as_deref(), |name, bytes| {
         dump::levels::read(name, bytes, &subnet)
     })?

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
 
-/// Sends a request to the daemon whose socket is named `name`, and prints the reply. Error messages use the text
-/// `daemon` for the daemon.
+/// Sends a request to the daemon whose socket is named `name`, and prints the reply. `daemon` is the word for the
+/// daemon in error messages.
 pub(super) fn request(
     name: &str,
     daemon: &str,
@@ -27,7 +27,7 @@ pub(super) fn request(
     show(reply.ok, &reply.text, &reply.data, format, output)
 }
 
-/// Prints the result of a request, or the reason of its failure.
+/// Prints the reply to a request. If the request failed, `text` is the reason and goes to standard error.
 pub(super) fn show(
     good: bool,
     text: &str,

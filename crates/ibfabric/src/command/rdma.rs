@@ -1,4 +1,5 @@
-//! `ibfabric rdma`: a software HCA at an address of this machine, and its programs.
+//! `ibfabric rdma`: programs that use a software HCA, at an address of this machine or at a port of a simulated
+//! fabric.
 //!
 //! | file | subcommand |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! `ibfabric run`: starts a program with the preload library, and sets the environment that selects its port.
+//! `ibfabric run`: starts a program with the preload library, and sets the environment variables that select the
+//! program's HCA port.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -57,7 +58,7 @@ fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure>
         })?;
         variables.push(("IBFABRIC_ATTACH", name.into()));
         variables.push(("IBFABRIC_NODE", format!("{}:{}", place.node, place.number).into()));
-        // Programs that use umad attach to the same port as programs that use verbs.
+        // These variables select the same port for programs that use umad instead of verbs.
         variables.push(("IBSIM_SOCKNAME", name.into()));
         variables.push(("SIM_HOST", place.node.into()));
     }

@@ -189,7 +189,7 @@ impl Run<'_> {
                 && entry.get().1.is_some()
             {
                 let (pair, result) = entry.remove();
-                tell(pair, result.expect("the entry was found above"), tracer)?;
+                tell(pair, result.expect("the loop condition found a result"), tracer)?;
                 told = true;
             }
             if told {

@@ -26,8 +26,9 @@ pub(crate) fn run(args: &UpArgs, output: &mut Output) -> Result<Verdict, Failure
 }
 
 fn example() -> Fabric {
-    let kind = Kind::parse(EXAMPLE.0, EXAMPLE.1).expect("kind is valid");
-    generate::generate(&kind, &generate::Options::default()).expect("the fabric can be generated")
+    let kind = Kind::parse(EXAMPLE.0, EXAMPLE.1).expect("the default fabric's kind is valid");
+    generate::generate(&kind, &generate::Options::default())
+        .expect("the default fabric can be generated")
 }
 
 /// Returns the path of the NBD socket of disk0.

@@ -60,7 +60,7 @@ fn unusable_options_are_rejected_with_reason() {
     let output = server.capture(&["stop"], &[]);
     let stopped: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(output.status.code(), Some(1));
-    let error = stopped["error"].as_str().expect("an error");
+    let error = stopped["error"].as_str().expect("an error is reported");
     assert!(error.starts_with("/dev/full: byte 0: No space left"), "{error}");
     check_counts(&stopped);
     assert_eq!(number(&stopped["captured"]), 0);
@@ -126,7 +126,7 @@ fn arguments_of_any_bytes_do_not_panic() {
         ibfabric(&["capture", "list", "--pid", &pid]).output().expect("the program can be started");
     let printed = text(&output.stdout);
     assert!(output.status.success() && printed.contains("rdma serve"), "{printed}");
-    assert!(!printed.lines().next().expect("a line").contains('\x1b'), "{printed:?}");
+    assert!(!printed.lines().next().expect("a line is printed").contains('\x1b'), "{printed:?}");
     Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
     assert!(child.wait().expect("the process can be awaited").success());
 }

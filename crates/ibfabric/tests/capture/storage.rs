@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// An RTRS server with two HCAs, and its ports, which are unique among tests.
+/// An RTRS server with two HCAs, its UDP port and its RDMA CM port. Other tests use other ports.
 struct Storage {
     process: Running,
     ports: [String; 2],
@@ -107,7 +107,10 @@ fn one_hca_of_a_server_is_captured_alone() {
     let path = place.path().join("a").to_str().expect("the path is UTF-8").to_owned();
     let storage = Storage::start(&[]);
     captures(&storage.process, &["start", "-w", &path, "--device", "127.0.0.3"]);
-    let bench = storage.client(&["rtrs", "bench"], &["--runtime", "0.5"]).output().expect("runs");
+    let bench = storage
+        .client(&["rtrs", "bench"], &["--runtime", "0.5"])
+        .output()
+        .expect("the program can be started");
     assert!(bench.status.success(), "{}", text(&bench.stderr));
     captures(&storage.process, &["stop"]);
     assert_eq!(adapters_in(Path::new(&path)), ["127.0.0.3"]);
@@ -145,7 +148,7 @@ fn hosts_of_up_are_listed_and_captured() {
     fn is_rc(qp: &Value) -> bool {
         qp["type"] == "RC" && qp["captured"] == true
     }
-    assert_eq!(adapters.iter().filter(connected).count(), 4, "both ends of the device's two paths");
+    assert_eq!(adapters.iter().filter(connected).count(), 4, "expected both ends of two paths");
     let started = captures(&up, &["start", "-w", &path("started")]);
     assert!(
         started["waits"].as_str().is_some_and(|why| why.contains("already captured by capture 1"))
@@ -191,7 +194,7 @@ fn full_disk_keeps_all_whole_packets() {
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("File too large"), "{printed}");
     let length = fs::metadata(&path).expect("the file exists").len();
-    // 4400 bytes is the maximum size of a packet.
+    // The next packet did not fit. A packet takes at most 4400 bytes of the file.
     assert!((KIB * 1024 - 4400..=KIB * 1024).contains(&length), "{length}");
     let (found, _) = packets(Path::new(&path));
     assert!(found.values().sum::<u64>() > KIB / 5, "{found:?}");

@@ -162,7 +162,7 @@ fn follow(pace: Pace) {
     assert!(faults.is_empty(), "{pace:?}:\n{}", faults.join("\n"));
 }
 
-/// If documents share a network namespace, waits until no other test runs documents.
+/// If documents share a network namespace, waits until no other test runs documents, and returns the held lock.
 fn turn(apart: Option<&[&str]>) -> Option<MutexGuard<'static, ()>> {
     apart.is_none().then(|| NETWORK.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -192,7 +192,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     report
 }
 
-/// The error that the rest of a document cannot be run.
+/// The error of a block after which the rest of the document cannot be run.
 struct End;
 
 impl Report {

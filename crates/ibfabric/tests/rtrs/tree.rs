@@ -1,4 +1,4 @@
-//! Statistics and control of servers and sessions by `rtrs ctl`, and their metrics.
+//! Tests `rtrs ctl`, which shows statistics of servers and clients and controls their paths, and tests their metrics.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -65,7 +65,7 @@ impl Scene {
         text(&output.stdout)
     }
 
-    /// Returns the contents of a control file of one of the session's paths.
+    /// Returns the contents of the control file `file` of the session's path `path`.
     pub(crate) fn of(&self, path: &str, file: &str) -> String {
         self.get(&format!("rtrs-client/host-1/paths/{path}/{file}"))
     }
@@ -88,7 +88,7 @@ impl Scene {
 }
 
 fn free_tcp_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a TCP port is free");
     listener.local_addr().expect("the socket is bound").port()
 }
 
@@ -117,7 +117,7 @@ impl Busy {
         Self { ends, rounds, thread }
     }
 
-    /// Waits until ten further requests are complete.
+    /// Waits until ten more rounds have started. A round writes a block and reads it back.
     pub(crate) fn goes_on(&self) {
         let before = self.rounds.load(Ordering::SeqCst);
         let end = Instant::now() + Duration::from_secs(20);
@@ -166,11 +166,12 @@ fn paths_are_shown_and_changed_in_use() {
     assert_eq!(scene.get("ibtrs-client/host-1/mp_policy"), "round-robin (0)\n");
     wait_until("requests take the second path", || {
         busy.goes_on();
-        // The client's reads and writes alternate, and so do the paths, so one path can carry only reads.
+        // The client's reads and writes alternate, and so do the paths. So the second path may carry only reads or
+        // only writes, and the counters of either kind suffice.
         !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
-    // The GID of a RoCEv2 port contains its IP address. So these two GIDs name the ends of the second path, which
-    // exists already.
+    // The GID of a RoCEv2 port contains the port's IP address. So these GIDs specify the path `SECOND`, which exists
+    // already.
     let gids = "gid:::ffff:127.0.0.3@gid:::ffff:127.0.0.1";
     let again = scene.ctl("client", &["set", "rtrs-client/host-1/add_path", gids]);
     assert!(text(&again.stderr).contains("(EEXIST)"), "{}", text(&again.stderr));
@@ -192,7 +193,10 @@ fn paths_are_shown_and_changed_in_use() {
     assert_eq!(scene.list("server", "rtrs-server"), [""; 0]);
     let before = busy.rounds.load(Ordering::SeqCst);
     std::thread::sleep(Duration::from_millis(300));
-    assert!(busy.rounds.load(Ordering::SeqCst) <= before + 1, "no path is connected");
+    assert!(
+        busy.rounds.load(Ordering::SeqCst) <= before + 1,
+        "no request completes while no path is connected"
+    );
     scene.set_of(SECOND, "reconnect");
     busy.goes_on();
 
@@ -216,10 +220,9 @@ fn paths_are_shown_and_changed_in_use() {
     assert!(near[0] >= served[0] && near[4] == 0, "{near:?}");
     let old = format!("ibtrs-client/host-1/paths/{SECOND}/stats");
     let entries = scene.get(&format!("{old}/sg_entries"));
-    let counted = entries
-        .lines()
-        .skip(1)
-        .flat_map(|line| words(line.split_once(' ').expect("numbers").1.to_owned()));
+    let counted = entries.lines().skip(1).flat_map(|line| {
+        words(line.split_once(' ').expect("the line contains a space").1.to_owned())
+    });
     let with_data = counted.sum::<u64>();
     assert!(with_data > 0 && with_data <= near[0] + near[2], "{entries}");
     let slowest = scene.get(&format!("{old}/rdma_lat"));
@@ -364,7 +367,9 @@ fn metrics_of_both_sides_are_served() {
     let value = |page: &str, name: &str| -> f64 {
         let start = format!("{name}{{session=\"host-1\",path=\"{FIRST}\"}} ");
         let line = page.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("{name} in {page}")).parse().expect("the text is a number")
+        line.unwrap_or_else(|| panic!("found no {name} in {page}"))
+            .parse()
+            .expect("the text is a number")
     };
     let [server, client] = scene.ports.map(page);
     assert_eq!(value(&client, "ibfabric_rtrs_client_path_up"), 1.0);
@@ -435,16 +440,16 @@ fn paths_between_gids_are_added_and_named() {
     };
     assert_eq!(of(&first, "hca_name"), "H-0002c9000010000a\n");
     assert_eq!(of(&first, "hca_port"), "1\n");
-    let (_, server) = first.split_once('@').expect("two ends");
+    let (_, server) = first.split_once('@').expect("the path contains an @");
     assert_eq!(of(&first, "dst_addr"), format!("{server}\n"));
-    // Adds a path from the client's other node to the same server port. Both ends are specified by GIDs.
+    // Adds a path from the client's second node, host-6, to the same server port. GIDs specify both ends.
     let add = "ibtrs-client/five/add_path";
     let busy = Busy::start(&dir.path().join("nbd"));
     let ends = format!("gid:fe80::2:c900:10:d,{server}");
     printed(ctl("client", &["set", add, &ends]));
     let both = printed(ctl("client", &["list", paths]));
     let second = both.lines().map(|line| line.trim_end_matches('/')).find(|path| *path != first);
-    let second = second.unwrap_or_else(|| panic!("a second path in {both}"));
+    let second = second.unwrap_or_else(|| panic!("found no second path in {both}"));
     assert_eq!(of(second, "hca_name"), "H-0002c9000010000c\n");
     assert_eq!(of(second, "state"), "connected\n");
     printed(ctl("client", &["set", &format!("{paths}/{first}/remove_path"), "1"]));

@@ -22,7 +22,8 @@ fn shown(output: &Output) -> String {
 #[test]
 fn dump_shows_active_faults_and_forged_values() {
     let simulator = Simulator::start(&[]);
-    // The commands name the switch as in the fabric file, as `dump` does. Its node description is sw-x0y0.
+    // These commands contain the switch's name in the fabric file, as the output of `dump` does. The node description
+    // of the switch is sw-x0y0.
     let forged = [
         "Misroute \"S-0002c90000200000\" 2 1",
         "IgnoreLft \"S-0002c90000200000\" 0 7",
@@ -143,7 +144,8 @@ fn errors_on_standard_input_name_their_lines() {
     assert_eq!(lines.len(), 2);
     let output = run("json");
     let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
-    let answers: Vec<serde_json::Value> = answers.map(|answer| answer.expect("JSON")).collect();
+    let answers: Vec<serde_json::Value> =
+        answers.map(|answer| answer.expect("the output is JSON")).collect();
     let places: Vec<_> = answers.iter().map(|answer| (&answer["line"], &answer["ok"])).collect();
     let expected = serde_json::json!([[3, false], [4, true], [5, false], [6, true]]);
     assert_eq!(serde_json::json!(places), expected);
@@ -156,7 +158,7 @@ fn errors_on_standard_input_name_their_lines() {
 #[test]
 fn console_finds_udp_simulator_like_clients() {
     let port = {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a UDP port is free");
         socket.local_addr().expect("the socket is bound").port()
     };
     let (simulator, port) = (Simulator::on_port(port), port.to_string());

@@ -9,7 +9,7 @@ use crate::lab::{PROGRAM, Simulator};
 fn unusable_input_is_rejected_with_line() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
-    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("the path is UTF-8")];
     assert!(
         Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
     );
@@ -38,7 +38,7 @@ fn unusable_input_is_rejected_with_line() {
     ];
     for (option, content, expected) in cases {
         fs::write(place.path().join("bad"), content).expect("the file can be written");
-        // The option --record must not name the fabric file, which is read.
+        // `--record` must not name the fabric file, because the simulator reads that file.
         let fabric = if option == "record" { "bad" } else { "net" };
         let output = Command::new(PROGRAM)
             .args(["sim", fabric, &format!("--{option}"), "bad"])

@@ -170,7 +170,7 @@ fn query(console: &str, question: &[&str]) -> Value {
 /// Writes the fabric file `net` of a lab into the given directory.
 pub(crate) fn mesh(directory: &Path) {
     let net = directory.join("net");
-    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("the path is UTF-8")];
     assert!(
         Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
     );
@@ -194,11 +194,11 @@ pub(crate) fn wait_for(what: &str, so: impl Fn() -> bool) {
 
 /// Returns a free TCP port.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a TCP port is free");
     listener.local_addr().expect("the socket is bound").port()
 }
 
-/// Returns the metrics; empty if there is no server.
+/// Returns the page of metrics, or an empty text if the request fails.
 pub(crate) fn page(port: u16) -> String {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
     let sent = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");

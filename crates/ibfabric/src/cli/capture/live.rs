@@ -240,7 +240,7 @@ fn trigger(text: &str) -> Result<(Trigger, u32), String> {
     Ok((trigger, after))
 }
 
-/// Parses a condition that stops a capture.
+/// Parses a value of `--autostop`: a condition that stops a capture.
 fn end(text: &str) -> Result<Limit, String> {
     let expected = "expected duration:S, filesize:KB or packets:N";
     match limit(text, expected)? {
@@ -249,7 +249,7 @@ fn end(text: &str) -> Result<Limit, String> {
     }
 }
 
-/// Parses a condition that starts the next file, or the number of files.
+/// Parses a value of `--ring-buffer`: a condition that starts the next file, or the number of files.
 fn part(text: &str) -> Result<Limit, String> {
     limit(text, "expected duration:S, filesize:KB, packets:N or files:N")
 }

@@ -1,4 +1,5 @@
-//! The command lines of `rtrs ctl` and `rtrs mount`, and the options of the programs that they control.
+//! The command lines of `rtrs ctl` and `rtrs mount`, and the options --control and --metrics-port of the programs
+//! that they control.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use ib_daemons::rtrs::ControlConfig;
 use crate::cli::examples::examples_text;
 use crate::output::Format;
 
-/// The default control socket of `rtrs ctl` and `rtrs mount`.
+/// The control socket to which `rtrs ctl` and `rtrs mount` connect by default.
 pub(super) const DEFAULT_SOCKET: &str = "/run/ibfabric-rtrs.sock";
 
 /// The control socket and the metrics of a program.

@@ -73,7 +73,7 @@ impl Asker<'_> {
         self.args.format == Format::Text
     }
 
-    /// Prints endpoints.
+    /// Prints all endpoints of the service, or only the endpoint with number `only`. Returns them as JSON.
     fn endpoints(&mut self, only: Option<u8>, out: &mut Output) -> Result<Value, Failure> {
         let found: Result<Vec<EndpointDescription>, ClientError> = match only.map(NonZeroU8::new) {
             None => self.client.endpoints(0),
@@ -213,8 +213,8 @@ impl Asker<'_> {
         }
     }
 
-    /// Verifies a path by a request to the service to query the SA. Fails with the reason if the SA does not
-    /// return the same path.
+    /// Verifies a path: the service queries the SA for it. Fails with the reason unless the SA's path has the
+    /// same DGID, DLID and SLID.
     fn verify(&mut self, path: &PathRecord) -> Result<(), String> {
         let options = ResolveOptions { no_delay: false, query_sa: true };
         let resolved =
@@ -224,7 +224,7 @@ impl Asker<'_> {
         if same { Ok(()) } else { Err("another path".to_owned()) }
     }
 
-    /// Prints counters.
+    /// Prints the performance counters that `what`, the value of -P, selects. Returns them as JSON.
     fn counters(&mut self, what: Option<&str>, out: &mut Output) -> Result<Value, Failure> {
         let is_column = what == Some("col");
         let wanted: Vec<CounterScope> = match what {
@@ -333,7 +333,7 @@ fn object(path: &PathRecord) -> Value {
     })
 }
 
-/// Returns the C library's text of an error.
+/// Returns an error as text. A system error or an ACM status has the text of the C library's `strerror`.
 fn system_error(error: &ClientError) -> String {
     match error {
         ClientError::Connect { error, .. } | ClientError::Broken { error, .. } => {

@@ -114,7 +114,7 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
     Ok(lines)
 }
 
-/// Asks the SA for the node records of the subnet, and returns the number of HCAs.
+/// Queries the SA for the node records of the subnet, and returns the number of HCAs.
 fn cluster_size(args: &AcmeArgs) -> Result<usize, String> {
     let mut umad = UmadOptions::classes(&[]);
     umad.agents.clear();

@@ -1,4 +1,4 @@
-//! `ibfabric capture correlate`: correlates both ends of connections.
+//! `ibfabric capture correlate`: correlates the packets captured at both ends of connections.
 //!
 //! | file | holds |
 //! |---|---|

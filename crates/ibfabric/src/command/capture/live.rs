@@ -272,7 +272,7 @@ pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Fai
 pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let found = match args.captures.is_empty() {
         true => find(&args.program)?,
-        // A capture's number is unique only within its program.
+        // A capture's number is unique only within its program, so all given numbers refer to one program.
         false => vec![find_with(&args.program, &args.captures)?],
     };
     if found.is_empty() {

@@ -61,7 +61,7 @@ pub(super) fn run(args: &ReadArgs, out: &mut Output) -> Result<Verdict, Failure>
             break Ok(Verdict::Good);
         }
     };
-    // The packets are printed before the summary and errors.
+    // The summary and errors are written to standard error: flushing prints the packets before them.
     out.flush()?;
     if args.format == Format::Text {
         summary.say(&name);
@@ -113,7 +113,7 @@ fn class(packet: &Dissection<'_>) -> Option<MgmtClass> {
     packet.upper.as_ref().filter(|upper| upper.protocol == "acm").map(|_| MgmtClass::ACM)
 }
 
-/// Prints a frame. Its time is relative to the first frame of the file.
+/// Prints a frame. In the line of text, its time is relative to `first`, the time of the first frame with a time.
 fn show(
     args: &ReadArgs,
     frame: &Frame<'_>,

@@ -18,7 +18,8 @@ use crate::cli::rdma::{CmatoseArgs, Messages};
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// If the other end causes no event for this time, the connection fails.
+/// Maximum time to wait for the next completion, and for the server to disconnect. After this time the
+/// program fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Each byte of a message has this value.
@@ -39,7 +40,7 @@ struct Report {
     icrc_errors: u64,
 }
 
-/// A connection of ucmatose's protocol, with the resources of one end.
+/// One end of a connection of ucmatose's protocol, with its buffer and its message counts.
 pub(super) struct Match {
     pub(super) endpoint: Endpoint,
     pub(super) buffer: Buffer,

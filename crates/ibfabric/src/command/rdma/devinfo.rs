@@ -66,7 +66,7 @@ struct Fabric {
     addresses: Vec<String>,
 }
 
-/// Returns the name of the control socket of the process that has an HCA open.
+/// Returns the name of the control socket of the process that has this HCA open.
 pub(super) fn console(device: &Device) -> String {
     match device.attached() {
         Some(port) => {
@@ -122,7 +122,8 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
 pub(super) fn reply(line: &str, device: &mut Device) -> Reply {
     match serde_json::from_str(line) {
         Ok(DevinfoRequest::Devinfo) => {
-            let info = serde_json::to_value(Info::of(device)).expect("text and numbers");
+            let info =
+                serde_json::to_value(Info::of(device)).expect("`Info` can be represented as JSON");
             Reply::done("", info)
         }
         Err(error) => Reply::failed(format!("found `{line}`, expected \"devinfo\": {error}")),

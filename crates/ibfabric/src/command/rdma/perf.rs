@@ -59,7 +59,8 @@ struct Latencies(Histogram<u64>);
 
 impl Latencies {
     fn new() -> Self {
-        // The histogram's upper bound of 120 s exceeds the longest round trip. Its buckets take about 200 KiB.
+        // The upper bound of 120 s exceeds the response timeout. A longer time, such as after SIGSTOP, is recorded as
+        // the upper bound. The buckets take about 200 KiB.
         Self(Histogram::new_with_max(120_000_000_000, 3).expect("the bounds are valid"))
     }
 
@@ -203,7 +204,7 @@ impl Client {
             return Ok(());
         }
         let word = self.buffer.memory.to_vec(0, 8).expect("the range is within the region");
-        let found = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
+        let found = u64::from_ne_bytes(word.try_into().expect("the word has 8 bytes"));
         let expected = args.iters - 1;
         if found == expected {
             return Ok(());
@@ -398,7 +399,7 @@ impl Client {
         Ok(())
     }
 
-    /// Polls the last byte of the buffer, which the other end increments with each write.
+    /// Polls until the last byte of the buffer is `count`. The server increments this byte with each RDMA WRITE.
     fn await_count(&mut self, count: u8) -> Result<(), Failure> {
         let end = clock::now() + RESPONSE_TIMEOUT;
         let at = 2 * self.size - 1;

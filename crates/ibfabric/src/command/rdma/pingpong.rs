@@ -51,7 +51,7 @@ struct Report {
 pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let mut stage = Stage::open(&args.adapter, args.peer)?;
     let qp = stage.queue_pair(2, args.rx_depth)?;
-    let (qpn, ..) = stage.device.hca().query_qp(qp).expect("the object was created above");
+    let (qpn, ..) = stage.device.hca().query_qp(qp).expect("the queue pair was created above");
     let psn = stage.device.hca().random_psn();
     let lid = stage.device.attached().map_or(0, |port| port.details().port.lid);
     let own = End { lid, qpn, psn, gid: gid_of(stage.device.address()) };
@@ -265,7 +265,8 @@ impl End {
     }
 }
 
-/// Connects to a server. The queue pair can receive before the client confirms, and thus before the server sends.
+/// Exchanges queue pair addresses with a server over TCP. Connects the queue pair before the client confirms, so that
+/// it can receive before the server sends.
 fn call(
     address: IpAddr,
     port: u16,

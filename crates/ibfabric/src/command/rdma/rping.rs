@@ -65,9 +65,10 @@ impl Offer {
     }
 
     fn read(buffer: &Buffer) -> Self {
-        let bytes =
-            buffer.memory.to_vec(IN, MESSAGE).expect("the region has a slot for the message");
-        let part = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let bytes = buffer.memory.to_vec(IN, MESSAGE).expect("the range is within the region");
+        let part = |at: usize| {
+            u32::from_be_bytes(bytes[at..at + 4].try_into().expect("the slice has 4 bytes"))
+        };
         let addr = u64::from(part(0)) << 32 | u64::from(part(4));
         Self { addr, rkey: part(8), size: part(12) }
     }
@@ -83,7 +84,7 @@ pub(super) struct Pinged {
     length: usize,
 }
 
-/// What the server does next for one client.
+/// The server's state in the exchange with one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The server waits for the client to advertise the buffer to READ.
@@ -154,7 +155,7 @@ impl Pinged {
                 self.pings += 1;
                 self.say(stage)?;
                 let text = self.buffer.memory.to_vec(DATA, self.text_length());
-                let text = text.expect("the region has a slot for the message");
+                let text = text.expect("the range is within the region");
                 let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
                 Ok(Some(escaped(&String::from_utf8_lossy(&text[..end])).to_string()))
             }
@@ -171,11 +172,8 @@ impl Pinged {
     }
 
     fn text_length(&self) -> usize {
-        let bytes = self
-            .buffer
-            .memory
-            .to_vec(DATA, self.length)
-            .expect("the region has a slot for the message");
+        let bytes =
+            self.buffer.memory.to_vec(DATA, self.length).expect("the range is within the region");
         bytes.iter().position(|&byte| byte == 0).map_or(self.length, |end| end + 1)
     }
 
@@ -210,10 +208,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         for offset in [DATA, DATA + size] {
             let addr = buffer.memory.address() + offset as u64;
             let offer = Offer { addr, rkey: buffer.key, size: args.size };
-            buffer
-                .memory
-                .write(OUT, &offer.to_bytes())
-                .expect("the region has a slot for the message");
+            buffer.memory.write(OUT, &offer.to_bytes()).expect("the range is within the region");
             let data = buffer.data(OUT, MESSAGE);
             stage.post(qp, (SENT, false), SendOp::Send { imm: None }, data)?;
             while stage.completion(peer)?.opcode != WcOpcode::Recv {}

@@ -105,7 +105,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     if server.is_wrong && args.clients.is_some() { Err(Failure::Said) } else { Ok(Verdict::Good) }
 }
 
-/// Opens the control socket to which `rdma devinfo` connects. Returns the queue of its requests.
+/// Opens the control socket to which `rdma devinfo` connects. Returns the queue of the received requests.
 fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> RequestQueue {
     let (sender, requests) = request_queue(alarm.bell());
     let name = devinfo::console(&stage.device);
@@ -121,7 +121,7 @@ fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> RequestQueue {
 }
 
 impl Server<'_> {
-    /// Processes completions, events and requests; returns whether there were any.
+    /// Processes packets, connection events, completions and RDMA WRITEs; returns true if there were any.
     fn work(&mut self, out: &mut Output) -> Result<bool, Failure> {
         let mut moved = self.stage.progress()?;
         while let Some(event) = self.stage.device.poll_event() {
@@ -199,7 +199,7 @@ impl Server<'_> {
         })
     }
 
-    /// Handles the establishment of a connection.
+    /// Handles the establishment of a connection: sends all messages to a ucmatose client.
     fn begin(&mut self, id: ConnectionId) -> Result<(), Failure> {
         let number = self.by_connection.get(&id);
         if let Some(Service::Match(it)) = number.and_then(|number| self.clients.get(number)) {
@@ -228,7 +228,7 @@ impl Server<'_> {
         self.forget(id);
     }
 
-    /// Destroys the objects of the connection's client, if this connection has one.
+    /// Destroys the objects of the client with this connection. Does nothing for connections of perftest clients.
     fn forget(&mut self, id: ConnectionId) {
         let number = self.by_connection.remove(&id);
         let Some(service) = number.and_then(|number| self.clients.remove(&number)) else { return };
@@ -318,7 +318,7 @@ impl Server<'_> {
             || self.perftest.as_ref().is_some_and(Sessions::are_watched)
     }
 
-    /// Replies to RDMA WRITEs of all clients that expect replies. Returns whether there were any.
+    /// Replies to RDMA WRITEs of all clients that expect replies. Returns true if the server sent an RDMA WRITE.
     fn watch(&mut self) -> Result<bool, Failure> {
         let mut moved = match &mut self.perftest {
             Some(sessions) => {

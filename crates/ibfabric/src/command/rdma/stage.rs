@@ -22,10 +22,14 @@ use ib_types::{Instant, Qpn};
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
 
-/// Limits of packets in flight, which bound the use of the socket buffers: the maximum per connection, the
-/// maximum of all connections together, and the minimum per connection.
+/// The maximum window of a connection: the number of packets that may be in flight. The window bounds the use of
+/// the socket buffers.
 const WINDOW: u32 = 256;
+
+/// The maximum sum of all connections' windows, unless [`LEAST_WINDOW`] requires more.
 const MOST_PACKETS: u32 = 1024;
+
+/// The minimum window of a connection.
 const LEAST_WINDOW: u32 = 8;
 
 /// If no completion arrives for this time, the program fails. Unacknowledged requests fail earlier.
@@ -76,7 +80,7 @@ impl Stage {
         }
         let mut this = Self::open_with(args, None, window)?;
         if let (Some(_), Ok(address)) = (name_service(args.acm.as_deref()), peer.parse()) {
-            // The ACM service can resolve names that the simulator does not know.
+            // The ACM service can resolve addresses that the simulator does not know, so the simulator is not queried.
             return Ok((this, address));
         }
         let found =
@@ -136,14 +140,14 @@ impl Stage {
         Ok(adapter::open(options)?)
     }
 
-    /// Creates a protection domain, and returns it. Objects that are created later belong to it. A remote end
-    /// cannot access objects of another protection domain, even with their keys.
+    /// Creates a protection domain for a new client, and returns it. The buffers and queue pairs that are created next
+    /// belong to it. The client cannot access memory of another protection domain, even with its rkey.
     pub(super) fn begin_session(&mut self) -> Result<PdId, Failure> {
         self.pd = self.device.hca().alloc_pd().map_err(Failure::unusable)?;
         Ok(self.pd)
     }
 
-    /// Deallocates the protection domain of a session whose objects have been destroyed.
+    /// Deallocates the protection domain of a client whose objects have been destroyed.
     pub(super) fn end_session(&mut self, pd: PdId) {
         // Deallocating fails only if the protection domain is already deallocated.
         self.device.hca().dealloc_pd(pd).ok();
@@ -155,7 +159,7 @@ impl Stage {
         let (hca, iova) = (self.device.hca(), memory.address());
         let region = (&memory, 0, length);
         let mr = hca.reg_mr(self.pd, region, iova, AccessFlags::ALL).map_err(Failure::unusable)?;
-        let key = hca.key(mr).expect("the object was created above");
+        let key = hca.key(mr).expect("the memory region was registered above");
         Ok(Buffer { memory, mr, key })
     }
 

@@ -38,7 +38,7 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failur
     Ok(verdict)
 }
 
-/// Returns the name of the control socket: the name of the simulator's sockets, or its UDP port number.
+/// Returns the name of the simulator: the name of its sockets, or its UDP port number.
 fn name(args: &CtlArgs) -> Result<String, Failure> {
     if let Some(name) = &args.socket {
         return Ok(name.clone());

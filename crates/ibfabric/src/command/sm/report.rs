@@ -31,7 +31,7 @@ struct Report {
     cached: bool,
     ms: Times,
     /// The clock by which `discover` and `program` are measured: `fabric` (virtual time) if this process
-    /// simulates the fabric.
+    /// simulates the fabric, else `wall`.
     clock: &'static str,
     peak_rss_mb: f64,
 }
@@ -46,7 +46,8 @@ struct Times {
     up: f64,
 }
 
-/// Prints the result of a sweep. `start` is the time at which the SM was started.
+/// Prints the report of a sweep. In the first report, `up` is the time since `started`, the start of the process. In
+/// later reports, `up` is the duration of the sweep.
 pub(super) fn print(
     &SubnetUp { sweep, started, clock }: &SubnetUp<'_>,
     requested: String,

@@ -1,4 +1,4 @@
-//! The configuration of an SM, from either command line.
+//! The configuration of an SM, from the command line of `ibfabric sm` or of OpenSM.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(super) struct Request {
 /// The action that a command line specifies.
 pub(super) enum Asked {
     Manage(Box<Request>),
-    /// Prints this text, the help or the version, and exits.
+    /// Prints the given text, which is the help or the version.
     Print(String),
     /// Writes a configuration file.
     Create(PathBuf, Box<Settings>),

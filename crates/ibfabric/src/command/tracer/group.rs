@@ -30,12 +30,12 @@ struct GroupReport {
     mlid: u16,
     good: bool,
     judgement: &'static str,
-    /// Number of members except the local port, which does not receive its own packets.
+    /// Number of members without the local port, which does not receive its own packets. `None` if not known.
     members: Option<usize>,
     reached: usize,
     missing: Vec<String>,
     twice: Vec<String>,
-    /// True if the local port, the root of the tree, is a member.
+    /// True if the local port, the root of the tree, is a member. `None` if the members are not known.
     own_is_member: Option<bool>,
     strangers: Vec<String>,
     branches: Vec<BranchReport>,
@@ -44,7 +44,7 @@ struct GroupReport {
     timeouts: u64,
 }
 
-/// A link of the tree; the names are JSON keys.
+/// A link of the tree; field names are JSON keys.
 #[derive(Serialize)]
 struct BranchReport {
     depth: usize,
@@ -148,7 +148,7 @@ fn report(
         judgement: "",
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
-        // If the members are unknown, the tree has to reach at least one port, since a group has a member.
+        // If the members are unknown, a tree that reaches no port is not good, since every group has a member.
         good: (members.is_some() || !deliveries.is_empty())
             && missing.is_empty()
             && twice.is_empty()

@@ -67,7 +67,7 @@ struct HopTally {
     not_proven: usize,
 }
 
-/// The traces of all paths with their counts, as one JSON object; field names are JSON keys.
+/// The JSON output: counts of all paths, hops and MADs, and the requested traces. Field names are JSON keys.
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
@@ -90,7 +90,7 @@ struct TraceReport {
     judgement: &'static str,
     /// The result as a sentence.
     result: String,
-    /// The components that may be faulty, if the path ends at a link because no node responds at its other end.
+    /// The components that may be faulty if no node responds at the far end of the last link; else empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suspects: Vec<String>,
     ms: f64,
@@ -121,7 +121,7 @@ struct HopReport {
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suspects: Vec<String>,
-    /// The smallest sets of faults. Each set explains all unanswered probes.
+    /// The sets with the fewest components whose faults explain all unanswered probes. Each set suffices.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<Vec<String>>,
     /// The probes on which the verdict is based.
@@ -308,7 +308,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns a sentence about a path that is proven good, with the number of validated hops.
+    /// Returns a phrase about a path that is proven good. Unless all hops are validated, it contains the number of hops
+    /// by result.
     fn seen(&self, trace: &Trace) -> String {
         let count = |wanted: fn(&Verdict) -> bool| {
             trace.hops.iter().filter(|(_, verdict)| wanted(verdict)).count()
@@ -332,7 +333,8 @@ impl<'a> Report<'a> {
         format!("{head} ({})", parts.join(", "))
     }
 
-    /// Prints one line of evidence for the hop that the path's result names.
+    /// Prints the evidence for the hop that the path's result names. With --verbose, prints the sets of possible faults
+    /// instead, since `print_way` has printed the evidence.
     fn print_evidence(
         &self,
         trace: &Trace,

@@ -1,4 +1,5 @@
-//! JSON output of correlated captures. Times are in microseconds; unknown values are null.
+//! JSON output of correlated captures. A key that ends with `_us` or `_ns` has a time in this unit. Unknown values are
+//! null.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ struct FileReport {
     name: String,
     captured: u64,
     overwritten: Option<u64>,
-    /// Number of sent and received packets, as counted by the HCAs.
+    /// Number of packets that the HCAs traced, sent and received together.
     sent: Option<u64>,
     lost: u64,
     foreign: u64,
@@ -125,7 +126,7 @@ impl Report {
                 end_ns: counts.times.map(|(_, end)| end),
             })
             .collect();
-        // If a file does not record a number, the sum of this number over all files is `None`.
+        // The sum over all files is `None` if one of the files does not record the number.
         let sum =
             |what: fn(&FileReport) -> Option<u64>| files.iter().map(what).sum::<Option<u64>>();
         Self {

@@ -105,7 +105,7 @@ pub(in super::super) fn detail(
     }
 }
 
-/// Returns a sentence about an unproven hop, and the reason.
+/// Returns a sentence with the reason why a hop is not proven, and the suspects.
 fn suspicion(why: &Suspicion, (names, model): (&Names, &FabricModel)) -> String {
     let reason = reason(&why.reason);
     let mut text = format!("not proven: {reason}");
