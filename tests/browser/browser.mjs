@@ -48,15 +48,16 @@ export const browser = () => chromium.launch({ executablePath: process.env.CHROM
 
 /**
  * Opens the page in a context of its own. `faults` collects what must not be: errors on the console, exceptions, requests
- * to any other place.
+ * to any other place. `before` runs in the page, before its own scripts.
  */
-export async function open(chrome, url, { query = "", ...options } = {}) {
+export async function open(chrome, url, { query = "", before = null, ...options } = {}) {
   const context = await chrome.newContext({ viewport: { width: 1400, height: 860 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage(), faults = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`); });
   page.on("pageerror", (error) => faults.push(`exception: ${error.stack}`));
   page.on("request", (request) => { if (!request.url().startsWith(url)) faults.push(`request to ${request.url()}`); });
   page.on("response", (response) => { if (response.status() >= 400 && !response.url().includes("/api/")) faults.push(`${response.status()} for ${response.url()}`); });
+  if (before) await page.addInitScript(before);
   await page.goto(url + query);
   await ready(page);
   return { page, faults, close: () => context.close() };
