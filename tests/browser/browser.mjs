@@ -13,7 +13,7 @@ const FLAGS = [
 ];
 const PATIENCE = 120_000; // ms until the fabric is up
 
-/** Starts `ibfabric up` with arguments, returns `{ url, stop }`. IBFABRIC names the program. */
+/** Starts `ibfabric up` with arguments, returns `{ url, stop, signal }`. IBFABRIC names the program. */
 export async function up(...args) {
   const program = process.env.IBFABRIC;
   if (!program) throw new Error("IBFABRIC has to name the program, for example target/release/ibfabric");
@@ -24,6 +24,7 @@ export async function up(...args) {
   child.stderr.on("data", (text) => { said += text; });
   const ended = new Promise((resolve) => { child.on("close", resolve); });
   const stop = async () => {
+    child.kill("SIGCONT"); // a stopped process does not handle other signals
     child.kill("SIGTERM");
     const late = setTimeout(() => child.kill("SIGKILL"), 10_000);
     const status = await ended;
@@ -40,7 +41,7 @@ export async function up(...args) {
     });
     ended.then((status) => reject(new Error(`ibfabric up ended with status ${status}\n${said}`)));
   }).catch(async (error) => { await stop(); throw error; });
-  return { url, stop };
+  return { url, stop, signal: (name) => child.kill(name) };
 }
 
 /** Starts the browser that CHROMIUM names, or Debian's. */

@@ -45,7 +45,7 @@ export function problemsPanel(state, { goTo }) {
   const paint = () => {
     paintAlarms();
     const count = fabric.missingList.length + fabric.downList.length + (state.manager?.alarms.length ?? 0);
-    none.textContent = count ? "" : "No alarms, all nodes are reached, all links are in use.";
+    none.textContent = count ? "" : "No problems: no alarms, all nodes are reached, all links are active.";
     none.hidden = count > 0;
     for (const [head, table, list, text] of [
       [missingHead, missing, fabric.missingList, `${many(fabric.missingList.length, "node")} not reached`],
