@@ -74,7 +74,7 @@ describe("a pair", () => {
     assert.match(await text("#status"), /path is different now/);
     await page.click("#tab-path");
     await page.waitForSelector("#path-before");
-    assert.match((await rows("#path-before")).join(), /left/);
+    assert.match((await rows("#path-before")).join(), /not used/);
     assert.match((await rows("#path-now")).join(), /new/);
 
     await page.click("#tab-problems");
@@ -233,8 +233,8 @@ describe("the panels", () => {
     await page.waitForSelector("#panel-node details:not([hidden])");
     assert.match(await text("#panel-node summary"), new RegExp(`${lids} LIDs`), "an entry for each LID");
     await page.click("#panel-node summary");
-    const order = () => page.$$eval("[aria-label='Forwarding table'] tbody td:first-child", (cells) => cells.map((cell) => Number(cell.textContent)));
-    await page.click("[aria-label='Forwarding table'] th:first-child button");
+    const order = () => page.$$eval("[aria-label='LFT'] tbody td:first-child", (cells) => cells.map((cell) => Number(cell.textContent)));
+    await page.click("[aria-label='LFT'] th:first-child button");
     const falling = await order();
     assert.deepEqual(falling, [...falling].sort((a, b) => b - a));
     assert.ok(falling.length > 20);
@@ -295,7 +295,7 @@ describe("the panels", () => {
 test("everything can be done with keys", async () => {
   await show();
   const [from, to] = await farHosts();
-  const chosen = () => text("#panel-node h2");
+  const chosen = () => text("[aria-label='Selected node'] h2");
   await page.keyboard.press("/");
   await page.keyboard.type(from.name);
   await page.keyboard.press("Enter");

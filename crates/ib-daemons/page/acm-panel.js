@@ -36,11 +36,11 @@ class AcmPanel {
     this.cache.element.id = "acm-cache";
     this.facts = h("div", { id: "acm-facts" });
     this.counters = h("div", { id: "acm-counters" });
-    this.cacheHead = h("h3");
+    this.cacheHead = h("h2");
     this.body = h("div", { hidden: true },
       h("form", { submit: (event) => { event.preventDefault(); this.resolve(); } },
         h("div", { class: "search" }, h("label", {}, h("span", {}, "Destination"), this.name)), h("p", { class: "buttons" }, h("button", { id: "acm-resolve" }, "Resolve"))),
-      this.answer, this.facts, this.cacheHead, this.cache.element, h("h3", {}, "Counters"), this.counters);
+      this.answer, this.facts, this.cacheHead, this.cache.element, h("h2", {}, "Counters"), this.counters);
     this.none = h("p", { class: "faint" }, "Choose a host: every host has an ACM service, which resolves names and addresses to paths.");
     this.element = h("div", {}, this.field.element, this.none, this.body);
   }
@@ -91,7 +91,7 @@ class AcmPanel {
     try {
       const { path, microseconds } = await post("resolve", { from: host, to });
       if (this.host !== host) return undefined;
-      this.answer.replaceChildren(h("h3", {}, `Path to ${to} `, mark("resolved", `${number(Math.round(microseconds))} µs`)),
+      this.answer.replaceChildren(h("h2", {}, `Path to ${to} `, mark("resolved", `${number(Math.round(microseconds))} µs`)),
         terms(Object.entries(path).map(([key, value]) => [key.toUpperCase(), String(value)])));
       this.report("");
     } catch (error) {

@@ -93,7 +93,7 @@ class NodePanel {
     const shown = { link, down, now: h("span"), pairs: h("span") };
     const end = ([node, port]) => h("span", {}, jump(fabric.nodes[node].name, () => { state.choose(node, port); this.goTo(node); }), ` port ${port}`);
     renew(this.linkCard,
-      h("h3", {}, `Link ${link} `, mark(down ? "Down" : "Active", down ? "down" : "up")),
+      h("h2", {}, `Link ${link} `, mark(down ? "Down" : "Active", down ? "down" : "up")),
       h("p", {}, end(a), " – ", end(b)),
       terms([
         ["rate", `${width}, ${speed} Gb/s a lane, ${gbit} Gb/s`],

@@ -51,7 +51,8 @@ export function noticeOf(state) {
       step: "Add nodes of the type Ca to the fabric file and run ibfabric up with it. Without a file, ibfabric up has 32 hosts.",
     };
   }
-  return subnet(state, manager) ?? unreached(state);
+  // A subnet manager without a link has no routes either. The link is the cause.
+  return (isCutOff(fabric) ? null : subnet(state, manager)) ?? unreached(state);
 }
 
 function disconnected(connection, since) {
@@ -98,11 +99,14 @@ function subnet({ fabric }, manager) {
   return null;
 }
 
+// Returns true if the SM reaches no node but its own.
+const isCutOff = ({ missingList, nodes }) => nodes.length > 1 && missingList.length === nodes.length - 1;
+
 // Returns the notice about nodes that no active link leads to.
 function unreached({ fabric, manager }) {
   const { missingList: missing, downList: down, nodes } = fabric, single = down.length === 1;
   if (!missing.length) return null;
-  const alone = missing.length === nodes.length - 1;
+  const alone = isCutOff(fabric);
   return {
     kind: "broken",
     title: alone ? "The subnet manager reaches no other node" : `${number(missing.length)} of ${number(nodes.length)} nodes not reached`,

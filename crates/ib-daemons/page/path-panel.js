@@ -122,7 +122,7 @@ class PathPanel {
     try {
       const { path, microseconds } = await post("resolve", { from, to: fabric.nodes[to].name });
       if (this.state.pair[0] !== from || this.state.pair[1] !== to) return;
-      this.record.replaceChildren(h("h3", {}, "Path record from ACM"), terms([
+      this.record.replaceChildren(h("h2", {}, "Path record from ACM"), terms([
         ["response time", `${number(Math.round(microseconds))} µs`], ...Object.entries(path).map(([key, value]) => [key.toUpperCase(), String(value)]),
       ]));
     } catch (error) {
