@@ -149,7 +149,7 @@ function live() {
   }, (how, line) => {
     if (how === "live" && state.connected === false) report("Connected again.");
     else if (line) report(line, true);
-    connection.replaceChildren(mark(how, how === "lost" ? "no connection" : how));
+    connection.replaceChildren(mark(how, ["lost", "exited"].includes(how) ? "no connection" : how));
     if (how !== "connecting") state.set("connection", { connected: how === "live", connection: how });
   });
   connection.replaceChildren(mark("connecting"));
