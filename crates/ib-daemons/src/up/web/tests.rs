@@ -144,7 +144,12 @@ fn all_responses_have_security_headers() {
     assert_eq!((wrong.status, other_host.status, method.status), (404, 403, 405));
     for response in [page, style, missing, wrong, other_host, method] {
         for (name, value) in [
-            ("content-security-policy", "default-src 'self'"),
+            (
+                "content-security-policy",
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                 connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
+                 frame-ancestors 'none'",
+            ),
             ("x-content-type-options", "nosniff"),
             ("referrer-policy", "no-referrer"),
             ("cache-control", "no-store"),
