@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 
 use crate::docs::{key, put, statuses};
@@ -12,6 +13,9 @@ use crate::{TaskResult, root};
 
 /// The line before the contents of each generated document.
 const ORIGIN: &str = "<!-- `cargo xtask man` generates this document. -->\n";
+
+/// Exit statuses of a command, and what they mean.
+type Statuses = Vec<(u8, &'static str)>;
 
 /// Generates a document for each command of the program, which also describes its subcommands, and the table of exit
 /// statuses. `commands` has all commands and subcommands with the names of their man pages.
@@ -120,7 +124,7 @@ fn option(text: &mut String, argument: &Arg) -> TaskResult {
             write!(text, " [default: {}]", escaped(&defaults.join(" ")))?;
         }
         let values = argument.get_possible_values();
-        let names: Vec<_> = values.iter().map(|it| it.get_name()).collect();
+        let names: Vec<_> = values.iter().map(PossibleValue::get_name).collect();
         if !names.is_empty() {
             write!(text, " [possible values: {}]", escaped(&names.join(", ")))?;
         }
@@ -134,7 +138,7 @@ fn option(text: &mut String, argument: &Arg) -> TaskResult {
 
 /// Returns the document with the exit statuses of all commands. Commands with the same statuses share a row.
 fn exit_statuses(commands: &[(String, &Command)]) -> Result<String, Box<dyn std::error::Error>> {
-    let mut rows: Vec<(Vec<(u8, &str)>, Vec<String>)> = Vec::new();
+    let mut rows: Vec<(Statuses, Vec<String>)> = Vec::new();
     for (name, _) in commands {
         let statuses = statuses(name)?;
         let name = format!("`{}`", name.replace('-', " "));

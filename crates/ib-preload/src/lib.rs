@@ -22,8 +22,8 @@
 //! | `errno` | error numbers of the C library |
 //!
 //! For each device that a program opens, it gets a descriptor of `eventfd(2)`. The descriptor is
-//! readable while a message waits, so `poll`, `select` and `epoll` work. `docs/umad-preload.md` and
-//! `docs/verbs.md` describe the use of the library.
+//! readable while a message waits, so `poll`, `select` and `epoll` work. `docs/reference/umad-preload.md`
+//! and `docs/reference/verbs.md` describe the use of the library.
 
 mod descriptors;
 mod engine;
