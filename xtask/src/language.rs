@@ -100,7 +100,7 @@ pub(crate) fn check(args: &CheckArgs) -> TaskResult {
     }
     print_worst(&counts);
     faults += &compare(&counts, &accepted()?)?;
-    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
+    if faults.is_empty() { Ok(()) } else { Err(faults.trim_end().into()) }
 }
 
 /// Prints the counts of each crate, and the files with the most idioms.
