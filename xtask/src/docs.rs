@@ -7,7 +7,8 @@ use clap_complete::{Shell, generate};
 
 use crate::{TaskResult, root};
 
-/// Generates `docs/man`: one page for the program, and one for each subcommand.
+/// Generates `docs/man`: one page for the program, and one for each subcommand. Also generates the same pages as
+/// documents.
 pub(crate) fn man(check: bool) -> TaskResult {
     let directory = root().join("docs/man");
     let mut command = ibfabric::cli::command().disable_help_subcommand(true);
@@ -19,11 +20,12 @@ pub(crate) fn man(check: bool) -> TaskResult {
     for (name, command) in &commands {
         pages.push((directory.join(format!("{name}.1")), page(command, name, &names)?));
     }
-    put(&directory, pages, check)
+    put(&directory, pages, check)?;
+    crate::commands::write(&commands, check)
 }
 
 /// Collects a command and its subcommands, each with the name of its man page.
-fn collect<'a>(
+pub(crate) fn collect<'a>(
     command: &'a clap::Command,
     name: &str,
     found: &mut Vec<(String, &'a clap::Command)>,
@@ -34,13 +36,9 @@ fn collect<'a>(
     }
 }
 
-/// Generates the man page of a command.
-fn page(
-    command: &clap::Command,
-    name: &str,
-    names: &[&str],
-) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-    let subcommand = match name {
+/// Returns the name by which `cli::examples` knows a command.
+pub(crate) fn key<'a>(name: &str, command: &'a clap::Command) -> &'a str {
+    match name {
         "ibfabric-sm-ctl" => "sm-ctl",
         "ibfabric-acm-ctl" => "acm-ctl",
         "ibfabric-acm-ctl-status" => "acm-status",
@@ -57,7 +55,16 @@ fn page(
         "ibfabric-rtrs-ctl-metrics" => "rtrs-ctl-metrics",
         "ibfabric-rtrs-mount" => "rtrs-mount",
         _ => command.get_name(),
-    };
+    }
+}
+
+/// Generates the man page of a command.
+fn page(
+    command: &clap::Command,
+    name: &str,
+    names: &[&str],
+) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let subcommand = key(name, command);
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
     let mut out = Vec::new();
     man.render_title(&mut out)?;
@@ -99,13 +106,13 @@ fn page(
         others.map(|other| format!("\\fB{}\\fR(1)", escaped(other))).collect();
     others.extend(["opensm", "ibnetdiscover"].map(|other| format!("\\fB{other}\\fR(8)")));
     let more = match subcommand {
-        "sim" | "ctl" => "docs/simulator.md",
-        _ if name.starts_with("ibfabric-capture") => "docs/capture.md",
-        _ if name.starts_with("ibfabric-acm") => "docs/acm.md",
-        _ if name.starts_with("ibfabric-rdma") => "docs/rdma.md",
-        _ if name.starts_with("ibfabric-rtrs") || subcommand == "nbd" => "docs/rtrs.md",
-        "sm" | "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => "docs/sm.md",
-        _ => "docs/fabric-files.md for the file formats",
+        "sim" | "ctl" => "docs/reference/simulator.md",
+        _ if name.starts_with("ibfabric-capture") => "docs/reference/capture.md",
+        _ if name.starts_with("ibfabric-acm") => "docs/reference/acm.md",
+        _ if name.starts_with("ibfabric-rdma") => "docs/reference/rdma.md",
+        _ if name.starts_with("ibfabric-rtrs") || subcommand == "nbd" => "docs/reference/rtrs.md",
+        "sm" | "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => "docs/reference/sm.md",
+        _ => "docs/reference/fabric-files.md for the file formats",
     };
     others.push(format!("the project's {}", escaped(more)));
     out.extend(format!("{}\n", others.join(", ")).bytes());
@@ -120,7 +127,7 @@ fn page(
 ///
 /// # Errors
 /// Fails if this function does not know the page.
-fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
+pub(crate) fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
     const UNUSABLE: &str = "The input or the command line is unusable.";
     let all = |good, bad, unusable| vec![(0, good), (1, bad), (2, unusable)];
     let two = |good| vec![(0, good), (2, UNUSABLE)];
@@ -299,7 +306,7 @@ pub(crate) fn completions(check: bool) -> TaskResult {
     put(&directory, files, check)
 }
 
-fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool) -> TaskResult {
+pub(crate) fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool) -> TaskResult {
     if !check {
         fs::create_dir_all(directory)?;
     }

@@ -3,6 +3,8 @@
 //! | file | task |
 //! |---|---|
 //! | `docs.rs` | `man`, `completions`: generate them from the command line, or check the committed files |
+//! | `commands.rs` | `man`: the man pages as documents, and the table of exit statuses |
+//! | `book.rs` | `book`: builds the documents as a book |
 //! | `conformance.rs` | `conformance opensm`: routes the same fabrics with OpenSM and ibfabric |
 //! | `tshark.rs` | `conformance tshark`: tshark reads capture files with all opcodes, and captures of software HCAs |
 //! | `clients.rs` | `conformance ibsim-clients`: runs unmodified ibsim clients on ibsim and on `ibfabric sim` |
@@ -22,7 +24,9 @@
 //! | `bench_sm.rs` | `bench sm`: compares the bring-up by OpenSM and by `ibfabric sm` |
 //! | `running.rs` | a background process of a task |
 //! | `lines.rs` | a test: every `cargo xtask` command in the documents can be parsed |
-//! | `paths.rs` | `check-paths`: checks that all paths in the documents exist |
+//! | `figures.rs` | a test: figures that documents quote are those of the benchmarks |
+//! | `paths.rs` | `check-paths`: checks that all paths in the documents exist, and that all documents are in the book |
+//! | `anchors.rs` | the links and the anchors of a document |
 //! | `language.rs` | `check-language`, `sample-language`: counts idioms in comments, messages and documents |
 //! | `pictures.rs` | `pictures`: generates the pictures in README.md |
 //! | `campaign.rs` | `campaign`: runs the fuzz targets for a given time, or tests with many random faults |
@@ -36,6 +40,7 @@
 //! | `windows.rs` | `windows`: checks that the client of the ACM service builds for Windows |
 
 mod acm;
+mod anchors;
 mod bench;
 mod bench_acm;
 mod bench_capture;
@@ -43,6 +48,7 @@ mod bench_rdma;
 mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
+mod book;
 mod campaign;
 mod campaign_corruption;
 mod campaign_guest;
@@ -50,9 +56,12 @@ mod campaign_rdma;
 mod campaign_sm;
 mod cases;
 mod clients;
+mod commands;
 mod conformance;
 mod deb;
 mod docs;
+#[cfg(test)]
+mod figures;
 mod guests;
 mod language;
 #[cfg(test)]
@@ -86,7 +95,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Generates the man pages in docs/man.
+    /// Generates the man pages in docs/man, and the same pages as documents in docs/reference.
     Man {
         /// Writes nothing, but fails if the committed files are out of date.
         #[arg(long)]
@@ -98,9 +107,12 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Checks that all paths in the documents exist.
+    /// Checks that all paths, links and anchors in the documents exist, and that the book contains all documents.
     CheckPaths,
-    /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt accepts.
+    /// Builds the documents as a book with a search, in target/book.
+    Book,
+    /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt
+    /// accepts, or if a sentence of README, a tutorial or a how-to guide has more than 30 words.
     CheckLanguage(language::CheckArgs),
     /// Prints random comments and messages, each with its item, for a review by a reader who does not know the code.
     SampleLanguage(language::SampleArgs),
@@ -183,6 +195,7 @@ fn main() -> ExitCode {
         Task::Man { check } => docs::man(check),
         Task::Completions { check } => docs::completions(check),
         Task::CheckPaths => paths::check(),
+        Task::Book => book::run(),
         Task::CheckLanguage(args) => language::check(&args),
         Task::SampleLanguage(args) => language::sample(&args),
         Task::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),

@@ -23,7 +23,8 @@
 //!
 //! The program's descriptors of umad devices, and of the event files of a uverbs device, are those of
 //! `eventfd(2)`. Such a descriptor is readable while a message or an event waits, so `poll`, `select`
-//! and `epoll` work. `docs/umad-preload.md` and `docs/verbs.md` describe the use of the library.
+//! and `epoll` work. `docs/reference/umad-preload.md` and `docs/reference/verbs.md` describe the use of
+//! the library.
 
 mod descriptors;
 mod engine;
