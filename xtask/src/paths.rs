@@ -22,9 +22,9 @@ const ROOT_ENTRIES: [&str; 8] =
 
 /// Returns the paths of all documents, relative to the root of the checkout.
 pub(crate) fn documents() -> Vec<PathBuf> {
-    let entries = fs::read_dir(root().join("docs")).expect("the checkout has documents");
+    let entries = fs::read_dir(root().join("docs")).expect("the checkout has a folder `docs`");
     let mut documents: Vec<PathBuf> = entries
-        .map(|entry| PathBuf::from("docs").join(entry.expect("an entry").file_name()))
+        .map(|entry| PathBuf::from("docs").join(entry.expect("`docs` is readable").file_name()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
         .chain(DOCUMENTS.map(PathBuf::from))
         .collect();
