@@ -5,19 +5,19 @@
 //! | `docs.rs` | `man`, `completions`: generate them from the command line, or check the committed files |
 //! | `commands.rs` | `man`: the man pages as documents, and the table of exit statuses |
 //! | `book.rs` | `book`: builds the documents as a book |
-//! | `conformance.rs` | `conformance opensm`: routes the same fabrics with OpenSM and ibfabric |
+//! | `conformance.rs` | `conformance opensm`: routes fabrics with OpenSM and with ibfabric, and compares the tables |
 //! | `tshark.rs` | `conformance tshark`: tshark reads capture files with all opcodes, and captures of software HCAs |
 //! | `clients.rs` | `conformance ibsim-clients`: runs unmodified ibsim clients on ibsim and on `ibfabric sim` |
-//! | `links.rs` | `conformance links`: tests ibfabric's MAD links with a real ibsim and a real OpenSM |
+//! | `links.rs` | `conformance links`: tests ibfabric's `MadLink`s with real simulators and a real OpenSM |
 //! | `sm.rs` | `conformance sm`: runs `ibfabric sm` on both simulators, together with a real OpenSM |
-//! | `nbd.rs` | `conformance nbd`: NBD clients |
+//! | `nbd.rs` | `conformance nbd`: tests NBD clients with ibfabric's block devices |
 //! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD between a guest's kernel and ibfabric |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on soft RoCE in a guest, and `ibfabric rdma` |
 //! | `guests.rs` | runs test cases in guests, for `rtrs.rs` and `rxe.rs` |
 //! | `up.rs` | `conformance up`: runs many real programs on `ibfabric up` while links are cut |
 //! | `cases.rs` | common parts of tasks that run cases |
 //! | `bench.rs` | `bench routing`: compares OpenSM and ibfabric; the ratios go to `docs/benchmarks.md` |
-//! | `bench_capture.rs` | `bench capture`: compares a program with and without a capture |
+//! | `bench_capture.rs` | `bench capture`: measures how much a capture slows down a program |
 //! | `bench_rdma.rs` | `bench rdma`: compares soft RoCE and the software HCA in one guest |
 //! | `bench_rtrs.rs` | `bench rtrs`: compares block devices of ibfabric, of nbdkit, and of a guest's kernel |
 //! | `bench_sim.rs` | `bench sim`: compares OpenSM's bring-up on ibsim and on `ibfabric sim` |
@@ -128,8 +128,7 @@ enum Task {
     },
     /// Runs all fuzz targets (with cargo-fuzz and a nightly toolchain), or tests with many random faults.
     Campaign(campaign::Args),
-    /// Runs the tests of memory that HCAs and programs share under Miri; skipped without a nightly toolchain
-    /// with Miri.
+    /// Tests the memory that HCAs and programs share, with Miri; skipped without a nightly toolchain with Miri.
     Miri,
     /// Generates the pictures in README.md: of the self-test, and of the web page in a browser
     /// (tests/browser/README.md).
@@ -143,16 +142,15 @@ enum Task {
 
 #[derive(Subcommand)]
 enum Peer {
-    /// Routes the same fabrics with OpenSM on ibsim, and compares all tables.
+    /// Routes fabrics with OpenSM on ibsim and with ibfabric, and compares all forwarding tables.
     Opensm(conformance::Args),
     /// Writes capture files with all opcodes, and compares the fields that tshark reads.
     Tshark(tshark::Args),
     /// Runs OpenSM, osmtest and infiniband-diags on ibsim and on `ibfabric sim`, and compares their output.
     IbsimClients(clients::Args),
-    /// Runs the MAD links of ibfabric on a real ibsim, with Debian's umad library and a real OpenSM, and on
-    /// `ibfabric sim`.
+    /// Sends MADs through ibfabric's ibsim and umad clients, on ibsim and on `ibfabric sim`. A real OpenSM is the SM.
     Links,
-    /// Runs `ibfabric sm` on ibsim and on `ibfabric sim`: results of real clients, and handovers from and to
+    /// Runs `ibfabric sm` on ibsim and on `ibfabric sim`. Checks the output of real clients, and handovers from and to
     /// a real OpenSM.
     Sm(sm::Args),
     /// Runs the tracer and its agents on ibsim and on `ibfabric sim`, together with `ibtracert` and `ibping`.
@@ -160,11 +158,12 @@ enum Peer {
     /// Queries ACM services on hosts of a simulated fabric with `ib_acme`, with `ibfabric acme`, and with librdmacm in
     /// a guest.
     Acm(acm::Args),
-    /// Boots a Linux guest with soft RoCE, and runs RDMA programs in it and outside, with several MTUs.
+    /// Boots a Linux guest with soft RoCE. Runs RDMA programs in the guest, and `ibfabric rdma` on the host, with
+    /// several MTUs.
     Rxe(rxe::Args),
     /// Runs qemu-img, nbdcopy, nbdsh, fio and the ext4 tools on a device of `rtrs serve` and `nbd`.
     Nbd(nbd::Args),
-    /// Boots a Linux guest with RTRS and RNBD, and runs `ibfabric rtrs` as their client and server.
+    /// Boots a Linux guest with RTRS and RNBD. Runs `ibfabric rtrs` as client and server of the guest's kernel.
     Rtrs(rtrs::Args),
     /// Runs many infiniband-diags programs on `ibfabric up` while links are cut. No program may hang, and no process
     /// may remain.
@@ -173,20 +172,21 @@ enum Peer {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Compares how long OpenSM and `ibfabric route` compute the forwarding tables.
+    /// Compares the times in which OpenSM and `ibfabric route` compute the forwarding tables.
     Routing(bench::Args),
     /// Compares OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and the resources of each simulator.
     Sim(bench_sim::Args),
     /// Compares the time to SUBNET UP of OpenSM and `ibfabric sm` on ibsim. Also measures `ibfabric sm` with a
     /// simulated fabric.
     Sm(bench_sm::Args),
-    /// Compares soft RoCE and `ibfabric rdma`, alternately in one guest.
+    /// Compares the speed of soft RoCE and `ibfabric rdma` in one guest. Runs of both alternate.
     Rdma(bench_rdma::Args),
-    /// Compares a program with and without a capture, alternately.
+    /// Measures how much a capture slows down a program. Runs with and without a capture alternate.
     Capture(bench_capture::Args),
     /// Compares block devices of `rtrs serve`, of nbdkit and of the Linux kernel's server.
     Rtrs(bench_rtrs::Args),
-    /// Measures the number of SA queries if all hosts resolve all hosts, and the request rate of a service.
+    /// Counts the SA queries while all hosts resolve the names of all hosts, and measures the request rate of an ACM
+    /// service.
     Acm(bench_acm::Args),
 }
 

@@ -55,7 +55,8 @@ fn draw(text: &str, columns: usize) -> String {
             None => ("", line.as_str()),
         };
         let rest = rest.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        writeln!(svg, "<text x=\"{EDGE}\" y=\"{y:.1}\">{marked}{rest}</text>").expect("to memory");
+        writeln!(svg, "<text x=\"{EDGE}\" y=\"{y:.1}\">{marked}{rest}</text>")
+            .expect("a write to a string succeeds");
     }
     svg.push_str("</g>\n</svg>\n");
     svg

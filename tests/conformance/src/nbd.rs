@@ -70,7 +70,7 @@ impl Running {
     fn start(command: &mut Command) -> io::Result<(Self, String)> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
-        let output = child.stdout.as_mut().expect("it is piped");
+        let output = child.stdout.as_mut().expect("standard output is a pipe");
         BufReader::new(output).read_line(&mut line)?;
         Ok((Self(child), line.trim().to_owned()))
     }
@@ -163,7 +163,8 @@ impl Lab<'_> {
     /// Runs a program that must succeed. Returns its output.
     fn output_of(&mut self, words: &[&str]) -> io::Result<String> {
         let mut command = Command::new(words[0]);
-        // Debian's nbdsh runs the first python3 in `PATH`. It must be Debian's, so Debian's directories come first.
+        // Debian's nbdsh runs the first python3 in `PATH`, and needs Debian's python3. So Debian's directories come
+        // first.
         let others = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("/usr/bin:/usr/sbin:/bin:/sbin:{others}"));
         command.args(&words[1..]).current_dir(self.directory);

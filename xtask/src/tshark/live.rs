@@ -19,8 +19,8 @@ const CLIENTS: [(&str, &[&str]); 5] = [
     ("ping", &["ping", "127.0.0.1", "-C", "5"]),
 ];
 
-/// Runs a server at one address, and clients at another address. Returns the capture files of all processes, and the
-/// UDP port.
+/// Runs a server, and clients at another loopback address. Returns the capture files of all processes, and the UDP port
+/// of the RoCEv2 packets.
 pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>, u16)> {
     std::fs::create_dir_all(directory)?;
     let (udp, service, rping) = (free_port()?, free_port()?, free_port()?);
@@ -42,7 +42,8 @@ pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>
     server.args(["--rping", "--rping-port", &rping, "--clients", &clients, "--capture"]);
     let mut server = Server(server.arg(&files[0]).stdout(Stdio::piped()).spawn()?);
     let mut line = String::new();
-    BufReader::new(server.0.stdout.as_mut().ok_or("the output is piped")?).read_line(&mut line)?;
+    BufReader::new(server.0.stdout.as_mut().ok_or("the output is not piped")?)
+        .read_line(&mut line)?;
     for (name, words) in CLIENTS {
         let file = path(name);
         let port = if name == "ping" { &rping } else { &service };

@@ -104,7 +104,8 @@ pub(super) fn their_client_is_cut_off(scene: &mut Scene<'_>) -> Result<(), RunEr
     fio(scene, "--bsrange=512-256K --size=8M")?;
     wire(scene, "down")?;
     server.until("session guest: ended", LIMIT)?;
-    // ibfabric detects the lost link immediately. The kernel detects it when heartbeats are missing.
+    // ibfabric's server has detected that its link is down. The kernel's client detects the lost link when heartbeats
+    // are missing.
     let found_out = "for n in $(seq 90); do grep -qx connected \
          /sys/devices/virtual/rtrs-client/guest/paths/*/state || { echo found out; break; }; sleep 1; done";
     let found_out = run_in_guest(scene, found_out)?;

@@ -200,8 +200,8 @@ fn other_messages(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let serve = ["rdma", "serve", "--listen", own, "--ucmatose", "--clients", "1"];
     let ours = scene.ours(serve)?;
     ours.until(READY, LISTENS)?;
-    // The messages would fit into the receive buffers, but do not have the expected size. ucmatose does not detect
-    // this, so its exit status is 0.
+    // ibfabric expects messages of 100 bytes, its default, and must fail. ucmatose does not check the size of received
+    // messages, so its exit status does not matter.
     let client = scene.guest.start(&format!("ucmatose -s {own} -S 110"))?;
     scene.ends(client, LISTENS)?;
     let ours = scene.fails(ours)?;
