@@ -44,7 +44,7 @@ fn page(
         "ibfabric-sm-ctl" => "sm-ctl",
         "ibfabric-acm-ctl" => "acm-ctl",
         "ibfabric-acm-ctl-status" => "acm-status",
-        "ibfabric-acm-ctl-known" => "acm-known",
+        "ibfabric-acm-ctl-cache" => "acm-cache",
         "ibfabric-acm-ctl-flush" => "acm-flush",
         "ibfabric-acm-ctl-reload" => "acm-reload",
         "ibfabric-acm-ctl-metrics" => "acm-metrics",
@@ -172,7 +172,7 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
         | "ibfabric-sm-ctl-metrics"
         | "ibfabric-acm-ctl"
         | "ibfabric-acm-ctl-status"
-        | "ibfabric-acm-ctl-known"
+        | "ibfabric-acm-ctl-cache"
         | "ibfabric-acm-ctl-flush"
         | "ibfabric-acm-ctl-reload"
         | "ibfabric-acm-ctl-metrics" => {

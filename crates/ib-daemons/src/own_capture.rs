@@ -1,4 +1,4 @@
-//! Captures of this process's QPs: the capture that the option `--capture` starts, and captures that other processes
+//! Captures of this process's QPs: the capture that the option `--pcap` starts, and captures that other processes
 //! request.
 
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ pub mod sim;
 pub mod sm;
 pub mod tracer;
 pub mod up;
-mod values;
+pub(crate) mod values;
 
 pub use examples::examples;
 pub use routing::{
@@ -51,7 +51,7 @@ impl Cli {
     /// Returns clap's error. For `--help` and `--version`, the text to print is such an error, too.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::command();
-        let words = sm::joined(words.into_iter().collect());
+        let words: Vec<OsString> = words.into_iter().collect();
         let matches = command
             .try_get_matches_from_mut(&words)
             .map_err(|error| sim::misplaced(&mut command, &words).unwrap_or(error))?;
@@ -105,10 +105,14 @@ pub enum Command {
     /// of `ib_acme`.
     #[command(after_long_help = examples_text("acme"))]
     Acme(Box<acme::AcmeArgs>),
-    /// Runs the whole stack on a simulated fabric: SM, ACM service, agents, a block device and a packet
-    /// capture.
+    /// Runs the whole stack on a simulated fabric until it is stopped: SM, ACM service, agents, a block device and a
+    /// web page.
     #[command(after_long_help = examples_text("up"))]
     Up(Box<up::UpArgs>),
+    /// Tests the whole stack on a simulated fabric: routes, names, paths, a block device over two paths whose links
+    /// are cut, and a capture of its packets.
+    #[command(after_long_help = examples_text("selftest"))]
+    Selftest(Box<up::SelftestArgs>),
     /// Captures the packets of queue pairs, and reads and compares capture files.
     #[command(after_long_help = examples_text("capture"))]
     Capture(capture::CaptureArgs),

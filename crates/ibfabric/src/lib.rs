@@ -54,6 +54,7 @@ pub fn main() -> ExitCode {
         cli::Command::Rtrs(args) => command::rtrs::run(&args, &mut output),
         cli::Command::Nbd(args) => command::nbd::run(&args, &mut output),
         cli::Command::Up(args) => command::up::run(&args, &mut output),
+        cli::Command::Selftest(args) => command::up::self_test(&args, &mut output),
         cli::Command::Capture(args) => command::capture::run(&args, &mut output),
     };
     end(result, &mut output)
@@ -80,7 +81,7 @@ fn end(
         Err(failure) => Err(failure),
     });
     match result {
-        // If the capture file of `--capture` could not be written completely, the exit status is 1.
+        // If the capture file of `--pcap` could not be written completely, the exit status is 1.
         Ok(failure::Verdict::Good) if ib_daemons::own_capture::has_failed() => {
             failure::Verdict::Bad.into()
         }

@@ -10,13 +10,19 @@ use crate::failure::Failure;
 pub(crate) mod result_file;
 
 /// The output format of a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
     /// Text.
-    #[default]
     Text,
-    /// One JSON object.
+    /// JSON.
     Json,
+}
+
+impl Format {
+    /// Returns the format that the option `--json` selects.
+    pub(crate) const fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
 }
 
 /// Standard output, buffered.

@@ -29,10 +29,11 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     let mut devices = Devices::new();
     let mut adapters = Vec::new();
     for address in &args.listen {
-        adapters.push((address.to_string(), devices.add(adapter(*address, &args.link)?)));
+        let device = devices.add(adapter(address.ip(), &args.link)?);
+        adapters.push((address.ip().to_string(), device, address.port()));
     }
     for (name, device) in attach_all(&args.link)? {
-        adapters.push((name, devices.add(device)));
+        adapters.push((name, devices.add(device), args.port));
     }
     let config = ServerConfig {
         queue_depth: args.queue_depth as u16,
@@ -81,10 +82,9 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
         }
         server.offer(&export.name, disk).map_err(DaemonError::failed)?;
     }
-    for (name, adapter) in adapters {
-        let failed =
-            |error| DaemonError::failed(format_args!("{name} port {}: {error}", args.port));
-        server.listen(adapter, args.port).map_err(failed)?;
+    for (name, adapter, port) in adapters {
+        let failed = |error| DaemonError::failed(format_args!("{name} port {port}: {error}"));
+        server.listen(adapter, port).map_err(failed)?;
     }
     let failed = |error| DaemonError::failed(format_args!("cannot wait for signals: {error}"));
     let mut orders = Orders::catch_end(&server.bell()).map_err(failed)?;

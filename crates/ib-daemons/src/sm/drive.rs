@@ -287,7 +287,7 @@ pub(super) fn serve(
             bound = LineServer::bind(&other);
             if bound.is_ok() {
                 let why = format!("@{name}:console belongs to another SM");
-                let hint = format!("use `ibfabric sm ctl --socket {other}` for this one");
+                let hint = format!("use `ibfabric sm ctl --name {other}` for this one");
                 log.note(INFO, &format!("{why}: {hint}"));
             }
         }
@@ -303,18 +303,13 @@ pub(super) fn serve(
             return Err(DaemonError::Failed(message));
         }
         Err(_) if options.once => {}
-        Err(error) => log.note(
-            ERROR,
-            &format!("this SM has no console: @{name}:console: {error}; see --socket"),
-        ),
+        Err(error) => log
+            .note(ERROR, &format!("this SM has no console: @{name}:console: {error}; see --name")),
     }
-    if let Some(port) = options.metrics_port {
-        let failed = |error| {
-            DaemonError::Failed(format!(
-                "cannot serve metrics on port {port} of localhost: {error}"
-            ))
-        };
-        let server = PageServer::bind(port).map_err(failed)?;
+    if let Some(address) = options.metrics {
+        let failed =
+            |error| DaemonError::Failed(format!("cannot serve metrics at {address}: {error}"));
+        let server = PageServer::bind(address).map_err(failed)?;
         let shared = Arc::clone(shared);
         server.serve(move || metrics::page(&shared.state())).map_err(failed)?;
     }

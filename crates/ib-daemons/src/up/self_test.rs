@@ -1,4 +1,4 @@
-//! The self-test of `up --check`, which is a sequence of checks.
+//! The self-test of `ibfabric selftest`, which is a sequence of checks.
 //!
 //! | module | holds |
 //! |---|---|

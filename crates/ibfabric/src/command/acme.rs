@@ -47,7 +47,7 @@ pub(crate) fn run(args: &AcmeArgs, out: &mut Output) -> Result<Verdict, Failure>
             results.push(result);
         }
     }
-    match args.format {
+    match Format::of(args.json) {
         Format::Json if has_requests => {
             out.json(&json!({ "services": results, "status": status }))?;
         }

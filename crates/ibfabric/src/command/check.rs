@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
         subnet.node_name_map.as_ref(),
         subnet.sl2vl.as_ref(),
         Some(&args.lfts),
-        args.levels.as_ref(),
+        args.sl_file.as_ref(),
     ])?;
     let progress = Progress::start("reading the fabric and its tables");
     let start = Instant::now();
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
         dump::lfts::read(name, bytes, &subnet, Follow::UnrecordedLids)
     })?
     .expect("--lfts is required");
-    let layers = input::load(args.levels.as_deref(), |name, bytes| {
+    let layers = input::load(args.sl_file.as_deref(), |name, bytes| {
         dump::levels::read(name, bytes, &subnet)
     })?
     .unwrap_or(Layers::uniform(ServiceLevel::default()));
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
 
     let summary = Summary::new(&subnet, &layers, &report, metrics.as_ref(), args.subnet.strict);
     let verdict = summary::verdict(&summary);
-    match args.subnet.format {
+    match Format::of(args.subnet.json) {
         Format::Json => out.json(&Report {
             summary,
             ms: Times { load, check: checked },

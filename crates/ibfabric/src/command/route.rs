@@ -129,7 +129,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     }
     let strict = args.subnet.strict;
     let summary = Summary::new(&subnet, &routing.layers, &report, metrics.as_ref(), strict);
-    if let Some(path) = &args.report {
+    if let Some(path) = &args.html {
         let requested = args.routing.list().to_string();
         let name = args.subnet.fabric.display().to_string();
         let choice = routing::Choice { fabric: &name, requested: &requested, refusals: &refusals };
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     drop(progress);
 
     let verdict = summary::verdict(&summary);
-    match args.subnet.format {
+    match Format::of(args.subnet.json) {
         Format::Json => out.json(&Report {
             engine: routing.engine.name(),
             requested: args.routing.list().to_string(),
@@ -169,7 +169,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
                 "\nread in {:.0} ms, routed in {:.0} ms, checked in {:.0} ms",
                 ms.load, ms.route, ms.check
             )?;
-            if args.dump_dir.is_some() || args.report.is_some() {
+            if args.dump_dir.is_some() || args.html.is_some() {
                 write!(out, ", written in {:.0} ms", ms.dump)?;
             }
             writeln!(out, "; peak memory {:.0} MB", peak_rss_mb())?;
@@ -205,7 +205,7 @@ fn print_remedy(routing: &Routing, refusals: &[Refusal], out: &mut Output) -> Re
 
 /// Reports that all engines of the list failed.
 fn no_engine(args: &RouteArgs, error: &NoEngine, out: &mut Output) -> Result<Verdict, Failure> {
-    if args.subnet.format == Format::Json {
+    if args.subnet.json {
         out.json(&serde_json::json!({
             "engine": null,
             "requested": args.routing.list().to_string(),

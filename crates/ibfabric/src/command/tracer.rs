@@ -30,8 +30,9 @@ const MOST_ACTIVE: usize = 2048;
 
 pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let names = names(args)?;
-    if args.ports == PortsArg::Both && args.format != TraceFormat::Text {
-        let message = "--ports both is for --format text; the other formats show both anyway";
+    if args.ports == PortsArg::Both && args.output() != TraceFormat::Text {
+        let message =
+            "--ports both is for text; --json and --format ibtracert show both ports anyway";
         return Err(Failure::Unusable(message.to_owned()));
     }
     match &args.sim {
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
             let mut link = Managed::start(&fabric, node, &args.engine.clone().unwrap_or_default())?;
             if let Some(path) = &args.commands {
                 let text = String::from_utf8_lossy(&input::bytes(path)?).into_owned();
-                link.run(&path.display().to_string(), &text, args.deaf_manager)?;
+                link.run(&path.display().to_string(), &text, args.suppress_traps)?;
             }
             trace(args, names, &mut link, out)
         }

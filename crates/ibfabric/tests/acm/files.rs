@@ -219,10 +219,10 @@ fn failed_service_keeps_port_file_of_running_one() {
 #[test]
 fn metrics_count_requests() {
     let port = free_port();
-    let number = port.to_string();
+    let address = format!("127.0.0.1:{port}");
     let mut lab = Lab::new("metrics", &[]);
     drop(lab.services.remove(0));
-    let service = lab.serve(0, &["--metrics-port", &number]);
+    let service = lab.serve(0, &["--metrics", &address]);
     lab.services.insert(0, service);
     let mut client = lab.client();
     for _ in 0..3 {

@@ -36,7 +36,7 @@ impl Running {
     /// Waits until the service at a socket has `count` endpoints in service, each in its multicast group.
     fn in_service(self, socket: &Path, count: usize) -> Self {
         let end = Instant::now() + Duration::from_secs(60);
-        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--format", "json"];
+        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--json"];
         loop {
             let output = ibfabric(&["acm", "ctl", "status"]).args(socket).output();
             let output = output.expect("the program can be started");
@@ -78,7 +78,7 @@ impl Lab {
         fs::write(&net, text).expect("the file can be written");
         let simulator = format!("acm-test-{name}-{}", std::process::id());
         let net = net.to_str().expect("the path is UTF-8");
-        let sim = Running::start(&["sim", net, "--sm", "--socket", &simulator]);
+        let sim = Running::start(&["sim", net, "--sm", "--name", &simulator]);
         let mut this = Self { directory, simulator, services: Vec::new(), _sim: sim };
         for number in 0..2 {
             let service = this.serve(number, more);
@@ -126,7 +126,7 @@ impl Lab {
 
     fn ctl(&self, words: &[&str]) -> Value {
         let socket = self.path(0);
-        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--format", "json"];
+        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--json"];
         let output = ibfabric(&["acm", "ctl"])
             .args(words)
             .args(socket)
@@ -170,7 +170,7 @@ fn name_is_resolved_cached_and_flushed() {
     assert_eq!(status["endpoints"][0]["up"], true);
     assert!(lab.ctl(&["flush"])["forgotten"].as_u64().is_some_and(|count| count > 0));
     assert_eq!(lab.ctl(&["known"]), Value::Array(Vec::new()));
-    let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--format", "json"]);
+    let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--json"]);
     assert_eq!(output.status.code(), Some(255));
     let result: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(result["services"][0]["paths"][0]["status"], 3);
@@ -313,7 +313,7 @@ fn disconnect_cancels_pending_requests() {
 
 #[test]
 fn socket_admits_owner_and_group_tcp_only_loopback() {
-    let lab = Lab::new("access", &["--tcp", "0"]);
+    let lab = Lab::new("access", &["--listen", "127.0.0.1:0"]);
     let mode = fs::metadata(lab.path(0)).expect("the socket exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
     // /proc lists the listening sockets and their addresses.
@@ -441,7 +441,7 @@ fn acme_writes_files_that_service_reads() {
     let directory = lab.directory.path().join("written");
     fs::create_dir(&directory).expect("the directory can be created");
     let place = directory.to_str().expect("the path is UTF-8");
-    let by_ibsim = format!("--ibsim={}", lab.simulator);
+    let by_ibsim = format!("--attach={}", lab.simulator);
     // To query names, acme needs a port without a service, so the service at the second host is stopped.
     drop(lab.services.into_iter());
     let addresses = directory.join("ibacm_addr.cfg");
@@ -456,7 +456,7 @@ fn acme_writes_files_that_service_reads() {
         assert!(written.contains("host-1 host-1 1 default"), "{written}");
         fs::remove_file(&addresses).expect("the file exists");
     }
-    let output = ibfabric(&["acme", "-A", "-D", place, "--ibsim=nobody"])
+    let output = ibfabric(&["acme", "-A", "-D", place, "--attach=nobody"])
         .output()
         .expect("the program can be started");
     assert_eq!(output.status.code(), Some(2));

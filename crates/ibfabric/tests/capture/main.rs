@@ -53,7 +53,7 @@ impl Server {
     /// Runs a `capture` subcommand on this server.
     fn capture(&self, words: &[&str], more: &[&str]) -> Output {
         let pid = self.pid();
-        let all = [&["capture"], words, &["--pid", &pid, "--format", "json"], more].concat();
+        let all = [&["capture"], words, &["--pid", &pid, "--json"], more].concat();
         ibfabric(&all).output().expect("the program can be started")
     }
 
@@ -109,7 +109,8 @@ fn capture_has_all_counted_packets() {
     let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
     // The capture starts before a client connects, and includes queue pairs that are created later.
-    let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
+    let started =
+        server.object(&["start"], &["-w", path, "--payload", "64", "--buffer-size", "65536"]);
     assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
     let client = server.client(3000, &["-q", "3"]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));

@@ -16,7 +16,7 @@ use super::names::{End, expand};
 use super::{FAILED, Status};
 use crate::cli::acme::AcmeArgs;
 use crate::failure::Failure;
-use crate::output::{Format, Output};
+use crate::output::Output;
 
 /// A connection to an ACM service, with the service's name and the requests of the command line.
 struct Asker<'a> {
@@ -36,7 +36,7 @@ pub(super) fn service(
         Some(text) => ServiceAddress::from_text(text),
     };
     let name = service.map_or_else(|| address.to_string(), str::to_owned);
-    let is_text = args.format == Format::Text;
+    let is_text = !args.json;
     let client = match Client::connect(&address, ClientOptions::default()) {
         Ok(client) => client,
         Err(error) => {
@@ -70,7 +70,7 @@ pub(super) fn service(
 
 impl Asker<'_> {
     fn is_text(&self) -> bool {
-        self.args.format == Format::Text
+        !self.args.json
     }
 
     /// Prints endpoints.

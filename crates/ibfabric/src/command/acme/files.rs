@@ -20,7 +20,7 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::cli::acme::AcmeArgs;
 use crate::failure::{Failure, say};
-use crate::output::{Format, Output, result_file};
+use crate::output::{Output, result_file};
 
 /// Writes the configuration files that the options request.
 pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
@@ -50,7 +50,7 @@ pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
 }
 
 fn told(args: &AcmeArgs, out: &mut Output, text: &str) -> Result<(), Failure> {
-    if args.verbose && args.format == Format::Text {
+    if args.verbose && !args.json {
         writeln!(out, "{text}")?;
     }
     Ok(())
@@ -75,7 +75,7 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
         port,
         p_key: PKey::DEFAULT,
     };
-    if let Some(name) = args.station.attach.as_ref().or(args.station.ibsim.as_ref()) {
+    if let Some(name) = args.station.attach.as_ref() {
         let environment = Attach::from_environment().map_err(Failure::unusable)?;
         let name = match (name.as_str(), environment.server) {
             ("", ServerAddress::Name(name)) => name,

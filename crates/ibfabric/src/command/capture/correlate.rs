@@ -62,7 +62,7 @@ pub(super) fn run(args: &CorrelateArgs, out: &mut Output) -> Result<Verdict, Fai
         let page = correlation::page(&findings);
         write_result(path, |out| out.write_all(page.as_bytes()))?;
     }
-    match args.format {
+    match Format::of(args.json) {
         Format::Text => text::print(&findings, args.messages, out)?,
         Format::Json => out.json(&json::Report::new(&findings, args.messages))?,
     }

@@ -82,7 +82,7 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
             return Err(Failure::Unusable(message));
         }
     }
-    if args.format == Format::Json {
+    if args.json {
         #[derive(Serialize)]
         struct Report<'a> {
             programs: Vec<Listed<'a>>,
@@ -149,7 +149,7 @@ fn trace(args: &KeepArgs, ring: u64, trigger: Option<(Trigger, u32)>) -> WireTra
 }
 
 pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let is_stream = args.write == Path::new("-");
+    let is_stream = args.pcap == Path::new("-");
     let rotation = rotation(&args.ring_buffer)?;
     if is_stream && rotation != Rotation::default() {
         let message = "--ring-buffer: standard output cannot be rotated, expected a file with -w";
@@ -158,7 +158,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
     let path = match is_stream {
         true => None,
         false => {
-            let path = std::path::absolute(&args.write).map_err(Failure::unusable)?;
+            let path = std::path::absolute(&args.pcap).map_err(Failure::unusable)?;
             let text = path.into_os_string().into_string();
             Some(text.map_err(|path| Failure::Unusable(format!("{path:?}: expected UTF-8")))?)
         }
@@ -182,14 +182,14 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
         qpns: args.qpn.iter().map(|qpn| qpn.get()).collect(),
         peers: args.peer.iter().map(peer).collect(),
         services: args.service.iter().map(|id| id.0).collect(),
-        trace: trace(&args.keep_args, args.ring, args.trigger),
+        trace: trace(&args.keep_args, args.buffer_size, args.trigger),
         keep: args.keep,
     };
     let question = CaptureRequest::Start(Box::new(start));
     if !is_stream {
         let started = capture_in(ask(&client, &question)?)?;
         tell_waits(&started);
-        match args.format {
+        match Format::of(args.json) {
             Format::Json => out.json(&started)?,
             Format::Text => writeln!(
                 out,
@@ -199,7 +199,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
         }
         return Ok(Verdict::Good);
     }
-    stream(&client, &question, args.format)
+    stream(&client, &question, Format::of(args.json))
 }
 
 /// Prints the reason why nothing is captured yet, if there is one.
@@ -265,7 +265,7 @@ pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Fai
         opcodes: (!args.opcode.is_empty()).then_some(opcodes),
     };
     let changed = capture_in(ask(&client, &question)?)?;
-    tell(&[changed], args.format, out)?;
+    tell(&[changed], Format::of(args.json), out)?;
     Ok(Verdict::Good)
 }
 
@@ -292,7 +292,7 @@ pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure
             }
         }
     }
-    tell(&stopped, args.format, out)?;
+    tell(&stopped, Format::of(args.json), out)?;
     if !failed.is_empty() {
         return Err(Failure::Unusable(failed.join("; ")));
     }

@@ -63,7 +63,7 @@ pub(super) fn run(args: &ReadArgs, out: &mut Output) -> Result<Verdict, Failure>
     };
     // The packets are printed before the summary and errors.
     out.flush()?;
-    if args.format == Format::Text {
+    if !args.json {
         summary.say(&name);
     }
     ended
@@ -121,7 +121,7 @@ fn show(
     first: Option<u64>,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    match (args.format, args.verbose) {
+    match (Format::of(args.json), args.verbose) {
         (Format::Json, _) => out.json(&Json(&fields(frame, found))),
         (Format::Text, false) => Ok(writeln!(out, "{}", text::line(frame, found, first))?),
         (Format::Text, true) => {

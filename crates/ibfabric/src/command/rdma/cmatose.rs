@@ -130,7 +130,7 @@ impl Match {
 }
 
 pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
+    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.local, &args.peer)?;
     let peer = SocketAddr::new(peer, args.port);
     let options = EndpointOptions { mtu: args.adapter.mtu, ..Match::options() };
     let mut matches = Vec::new();
@@ -170,7 +170,7 @@ pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failu
     };
     // The replies to the disconnect requests have to be sent before the program exits.
     stage.linger(Duration::from_millis(100))?;
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => {
             let Report { peer, messages, size, .. } = &report;

@@ -93,11 +93,11 @@ pub(super) enum DevinfoRequest {
 }
 
 pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    if args.adapter.capture.capture.is_some() {
-        let message = "--capture: devinfo sends no packets that could be captured";
+    if args.adapter.capture.pcap.is_some() {
+        let message = "--pcap: devinfo sends no packets that could be captured";
         return Err(Failure::Unusable(message.to_owned()));
     }
-    let name = match (attach_options(&args.adapter), args.adapter.address) {
+    let name = match (attach_options(&args.adapter), args.local.from) {
         (Some(options), _) => {
             let place = locate(&options).map_err(Failure::unusable)?;
             let place = place.map(|it| console_at_port(&options.name, &it.node, it.number));
@@ -109,9 +109,9 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     };
     let info = match ask(&name) {
         Some(info) => info,
-        None => Info::of(&mut Stage::open(&args.adapter, None)?.device),
+        None => Info::of(&mut Stage::open(&args.adapter, args.local.from, None)?.device),
     };
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&info)?,
         Format::Text => print(&info, args.verbose, out)?,
     }

@@ -17,7 +17,7 @@ use super::perftest::client::{Control, Rates};
 use super::stage::{Buffer, Stage, checked};
 use crate::cli::rdma::{OpArg, PERFTEST_PORT, PORT, PerfArgs, PerftestArg};
 use crate::failure::{Failure, Verdict};
-use crate::output::{Format, Output};
+use crate::output::Output;
 pub(super) use offer::{Answer, Kind, Offer};
 
 mod offer;
@@ -106,7 +106,7 @@ impl Client {
             })?;
             return Self::connect_perftest(args, program, size);
         }
-        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.peer, args.qps)?;
+        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.local, &args.peer, args.qp)?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let offer = Offer { kind, size: size as u32, remote: buffer.remote() };
         let options = EndpointOptions {
@@ -116,7 +116,7 @@ impl Client {
         };
         let peer = SocketAddr::new(peer, args.port.unwrap_or(PORT));
         let mut this = Self { stage, buffer, size, peer, connected: Vec::new(), control: None };
-        for _ in 0..args.qps {
+        for _ in 0..args.qp {
             let qp = this.stage.queue_pair(args.tx_depth.max(2), 4)?;
             this.stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
             let endpoint =
@@ -134,13 +134,13 @@ impl Client {
         program: PerftestArg,
         size: usize,
     ) -> Result<Self, Failure> {
-        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.peer, args.qps)?;
+        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.local, &args.peer, args.qp)?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let options = EndpointOptions { mtu: args.adapter.mtu, ..EndpointOptions::default() };
         let peer = SocketAddr::new(peer, args.port.unwrap_or(PERFTEST_PORT));
         let control = Control::open(&mut stage, program, peer, options)?;
         let mut endpoints = Vec::new();
-        for _ in 0..args.qps {
+        for _ in 0..args.qp {
             let qp = stage.queue_pair(args.tx_depth.max(2), 4)?;
             stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
             endpoints.push(control.connect(&mut stage, qp)?);
@@ -199,7 +199,7 @@ impl Client {
     /// Checks the original value that the last atomic operation returned, which has to equal the number of
     /// preceding operations. With several queue pairs the value varies and is not checked.
     fn check_atomics(&self, args: &PerfArgs) -> Result<(), Failure> {
-        if !args.op.is_atomic() || args.qps != 1 {
+        if !args.op.is_atomic() || args.qp != 1 {
             return Ok(());
         }
         let word = self.buffer.memory.to_vec(0, 8).expect("the range is within the region");
@@ -215,7 +215,7 @@ impl Client {
     }
 
     fn report(&mut self, args: &PerfArgs, seconds: f64) -> Report {
-        let (size, qps) = (self.size as u64, args.qps);
+        let (size, qps) = (self.size as u64, args.qp);
         let messages = (args.iters * u64::from(qps)) as f64;
         Report {
             peer: self.peer.to_string(),
@@ -305,10 +305,10 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
 }
 
 pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    if args.qps != 1 {
+    if args.qp != 1 {
         return Err(Failure::Unusable(format!(
-            "--qps {}: latency is measured on one queue pair",
-            args.qps
+            "--qp {}: latency is measured on one queue pair",
+            args.qp
         )));
     }
     let size = args.size.unwrap_or(64) as usize;
@@ -435,7 +435,7 @@ impl Client {
 }
 
 fn print(args: &PerfArgs, report: &Report, out: &mut Output) -> Result<(), Failure> {
-    if args.format == Format::Json {
+    if args.json {
         return out.json(report);
     }
     let Report { op, size, iters, qps, mtu, retransmits, .. } = report;

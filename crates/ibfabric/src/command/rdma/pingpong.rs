@@ -49,7 +49,7 @@ struct Report {
 }
 
 pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let mut stage = Stage::open(&args.adapter, args.peer)?;
+    let mut stage = Stage::open(&args.adapter, args.local.from, args.peer)?;
     let qp = stage.queue_pair(2, args.rx_depth)?;
     let (qpn, ..) = stage.device.hca().query_qp(qp).expect("the object was created above");
     let psn = stage.device.hca().random_psn();
@@ -93,7 +93,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
         retransmits: stage.device.hca().counters().retransmitted,
         icrc_errors: stage.device.link_counters().icrc_errors,
     };
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => {
             let bytes = 2 * args.iters * args.size;
@@ -144,7 +144,7 @@ fn exchange(
                     "received a message of {found} bytes, expected {size}"
                 )));
             }
-            if args.check {
+            if args.chk {
                 check(buffer, size, received)?;
                 // Overwrites the message, so that the next check fails unless a new message was received.
                 buffer.memory.fill(size, size, 0xff).expect("the range is within the region");

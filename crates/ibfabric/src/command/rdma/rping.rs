@@ -187,7 +187,7 @@ impl Pinged {
 }
 
 pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
+    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.local, &args.peer)?;
     let qp = stage.queue_pair(16, 4)?;
     let size = args.size as usize;
     stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
@@ -237,7 +237,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         retransmits: stage.device.hca().counters().retransmitted,
         icrc_errors: stage.device.link_counters().icrc_errors,
     };
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => {
             let Report { peer, pings, wrong, us_per_ping, .. } = &report;

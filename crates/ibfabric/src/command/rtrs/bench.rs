@@ -11,7 +11,7 @@ use crate::output::{Format, Output};
 
 pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let report = bench(&args.remote.config(), &args.config())?;
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => print(&report, out)?,
     }

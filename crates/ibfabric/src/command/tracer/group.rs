@@ -67,7 +67,7 @@ pub(super) fn trace(
     (link, tracer, own): (&mut dyn MadLink, &mut Tracer, &LinkPort),
     out: &mut Output,
 ) -> Result<Verdict, Failure> {
-    if args.format == TraceFormat::Ibtracert {
+    if args.output() == TraceFormat::Ibtracert {
         let message = "--format ibtracert prints paths between two ports, not multicast trees";
         return Err(Failure::Unusable(message.to_owned()));
     }
@@ -85,7 +85,7 @@ pub(super) fn trace(
     };
     let report = report(args, names, (&group, &tree), (tracer, own));
     let status = super::status(group_judgement(&report, &tree));
-    match args.format {
+    match args.output() {
         TraceFormat::Json => out.json(&report)?,
         _ => print(args, &report, out)?,
     }

@@ -155,7 +155,7 @@ impl<'a> Report<'a> {
         let model = tracer.model();
         self.count(result);
         let is_good = result.as_ref().is_ok_and(Trace::is_good);
-        match self.args.format {
+        match self.args.output() {
             TraceFormat::Json => {
                 if self.is_single || self.args.verbose || !is_good {
                     let report = self.trace_report((from, to), result, tracer);
@@ -195,7 +195,7 @@ impl<'a> Report<'a> {
         let timeouts = counters.timeouts;
         let ms = elapsed.as_secs_f64() * 1e3;
         let tally = self.tally;
-        match self.args.format {
+        match self.args.output() {
             TraceFormat::Json => {
                 let traces = &self.traces;
                 out.json(&Whole { tally, mads, retries, timeouts, ms, traces })
