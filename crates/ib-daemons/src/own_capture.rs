@@ -11,7 +11,7 @@ use ib_control::capture::{
 use ib_hca::trace::{PacketTrace, Selection};
 
 use crate::error::DaemonError;
-use crate::message::say;
+use crate::message::{note, say};
 
 /// True if a capture file or record of this process is incomplete. The flag is global, since HCAs are dropped after the
 /// command has returned.
@@ -105,7 +105,7 @@ fn print_result(recorded: &Recorded) {
     let captured = sum(|it| it.captured.all());
     let (overwritten, noted) = (sum(|it| it.overwritten.all()), sum(|it| it.noted.all()));
     match &recorded.error {
-        None => say!("{path}: {captured} packets captured, {overwritten} overwritten, of {noted}"),
+        None => note!("{path}: {captured} packets captured, {overwritten} overwritten, of {noted}"),
         Some(error) => {
             let unwritten = sum(|it| it.unwritten.all());
             say!(

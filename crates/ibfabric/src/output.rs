@@ -33,6 +33,11 @@ impl Output {
         Self(Box::new(BufWriter::with_capacity(1 << 16, io::stdout())))
     }
 
+    /// Returns an output that discards everything.
+    pub(crate) fn discarding() -> Self {
+        Self(Box::new(io::sink()))
+    }
+
     /// Prints a value as one line of JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         Ok(writeln!(self.0, "{}", json_line(value)?)?)

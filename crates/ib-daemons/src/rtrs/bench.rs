@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::config::RemoteDeviceConfig;
 use super::remote::{self, Use};
 use crate::error::DaemonError;
-use crate::message::say;
+use crate::message::{note, say};
 
 mod config;
 mod pattern;
@@ -72,6 +72,8 @@ pub struct BenchReport {
     pub failovers: u64,
     /// Number of times that a path was reconnected.
     pub reconnects: u64,
+    /// True if a signal stopped the benchmark early.
+    pub interrupted: bool,
 }
 
 /// Percentiles of latencies in microseconds. The field names are JSON keys.
@@ -136,7 +138,7 @@ fn measure(
         bench.read_back(disk)?;
     }
     if bench.is_ended {
-        say!("interrupted: the results cover the time until now");
+        note!("interrupted: the results cover the time until now");
     }
     Ok(bench.report(device, disk))
 }
@@ -379,6 +381,7 @@ impl<'a> Bench<'a> {
             errors: self.errors,
             failovers: stats().map(|it| it.failed_over).sum(),
             reconnects: stats().map(|it| it.reconnects.succeeded).sum(),
+            interrupted: self.is_ended,
         }
     }
 }

@@ -158,11 +158,15 @@ impl<'r, 's> Driver<'r, 's> {
     /// Runs one round of the event loop: handles signals, due work and input. Returns the daemon's result if the loop
     /// must end.
     fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
-        let Self { port, daemon, alarm, orders, .. } = self;
+        let Self { port, daemon, alarm, orders, options, .. } = self;
         // The alarm is reset before signals and requests are handled, so that later ones end the next wait.
         alarm.silence();
         while let Some(order) = orders.take() {
             match order {
+                Order::End if options.once && !options.as_opensm => {
+                    let message = "a signal has stopped the SM before the subnet was up";
+                    return Err(DaemonError::Interrupted(message.to_owned()));
+                }
                 Order::End => return Ok(Some(Verdict::Good)),
                 Order::Reload => daemon.reload(port.now()),
                 Order::ReopenLog => daemon.reopen_log(),

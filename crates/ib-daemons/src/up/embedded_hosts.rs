@@ -525,7 +525,7 @@ impl EmbeddedHosts {
             record.finish(sim, &mut self.hosts)?;
         }
         match self.self_test {
-            Some(_) => Err(DaemonError::Failed("the self-test was interrupted".to_owned())),
+            Some(_) => Err(DaemonError::Interrupted("the self-test was interrupted".to_owned())),
             None => Ok(()),
         }
     }

@@ -53,8 +53,8 @@ pub struct AcmeArgs {
     #[arg(short = 'D', long, value_name = "DIR", default_value = "/etc/rdma")]
     pub directory: PathBuf,
     /// Prints more details.
-    #[arg(short = 'V', long)]
-    pub verbose: bool,
+    #[arg(short = 'V', long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Prints the result as one JSON object.
     #[arg(long)]
     pub json: bool,

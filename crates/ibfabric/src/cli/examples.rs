@@ -344,6 +344,13 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric capture read run.pcapng --udp-port 18517 --opcode \"rdma write\"",
             ),
         ],
+        "completions" => &[
+            ("Enable completion in this bash:", "source <(ibfabric completions bash)"),
+            (
+                "Install it for fish:",
+                "ibfabric completions fish > ~/.config/fish/completions/ibfabric.fish",
+            ),
+        ],
         "agent" => &[("Run an agent at a port of a local HCA:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],
     }

@@ -18,6 +18,13 @@ pub struct RdmaArgs {
     pub command: RdmaCommand,
 }
 
+impl RdmaCommand {
+    /// Returns how often `--verbose` can be repeated for details of the command itself.
+    pub(crate) const fn details(&self) -> u8 {
+        matches!(self, Self::Devinfo(_) | Self::Serve(_) | Self::Ping(_)) as u8
+    }
+}
+
 /// The subcommands of `rdma`.
 #[derive(Debug, Subcommand)]
 pub enum RdmaCommand {
@@ -100,8 +107,8 @@ pub struct DevinfoArgs {
     #[command(flatten)]
     pub adapter: AdapterArgs,
     /// Prints the limits of the HCA, too.
-    #[arg(short, long)]
-    pub verbose: bool,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Prints the result as one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -149,8 +156,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub exit_after: Option<u64>,
     /// Prints received messages.
-    #[arg(short, long)]
-    pub verbose: bool,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
 }
 
 /// Arguments of `rdma ping`.
@@ -176,8 +183,8 @@ pub struct PingArgs {
         value_parser = bytes::<u32>(2, 65_535))]
     pub size: u32,
     /// Prints the pings.
-    #[arg(short, long)]
-    pub verbose: bool,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Prints the result as one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -342,6 +349,9 @@ pub struct PerfArgs {
     #[arg(short = 'q', long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub qp: u32,
+    /// Prints errors only. `-q` is the number of queue pairs, as in perftest.
+    #[arg(long, help_heading = "Global options")]
+    pub quiet: bool,
     /// Prints the result as one JSON object.
     #[arg(long)]
     pub json: bool,

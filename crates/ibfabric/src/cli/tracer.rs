@@ -160,8 +160,8 @@ pub struct TracerArgs {
     #[arg(long, value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
     /// Prints all hops of each path, with the evidence for each.
-    #[arg(short, long)]
-    pub verbose: bool,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Ports that -v prints: ingress ports, or also egress ports.
     #[arg(long, value_enum, default_value = "in")]
     pub ports: PortsArg,

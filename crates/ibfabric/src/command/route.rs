@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::summary::{self, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
 use crate::cli::RouteArgs;
-use crate::failure::{Failure, Verdict, say};
+use crate::failure::{Failure, Verdict, note, say};
 use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let fabric = input::fabric(&args.subnet)?;
     let subnet = input::subnet(&fabric, &args.subnet)?;
     let options =
-        routing_files::read(&subnet, &args.routing.engines.files(), &|text| say!("{text}"))?;
+        routing_files::read(&subnet, &args.routing.engines.files(), &|text| note!("{text}"))?;
     ms.load = milliseconds(start);
 
     progress.next("routing");
@@ -97,10 +97,10 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     };
     ms.route = milliseconds(start);
     for refusal in &refusals {
-        say!("{} cannot route this subnet: {}", refusal.0, reason(refusal));
+        note!("{} cannot route this subnet: {}", refusal.0, reason(refusal));
     }
     if !refusals.is_empty() {
-        say!("routed with {} instead", routing.engine);
+        note!("routed with {} instead", routing.engine);
     }
 
     let mut engines = list.engines().to_vec();
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     engines.dedup();
     for option in input::unused_options(&args.routing.engines, &engines) {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-        say!("{option} has no effect with {}", names.join(" and "));
+        note!("{option} has no effect with {}", names.join(" and "));
     }
 
     progress.next("checking");

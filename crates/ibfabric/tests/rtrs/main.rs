@@ -344,13 +344,14 @@ fn interrupted_client_releases_device() {
     let output = interrupted(long, Duration::from_secs(1));
     let (printed, figures) = (text(&output.stderr), text(&output.stdout));
     assert!(printed.contains("interrupted: ") && figures.contains("IO/s"), "{printed}{figures}");
+    assert_eq!(output.status.code(), Some(130));
     works("Ctrl-C");
     // There is no server at this address.
     let words = ["nbd", "--path", "127.0.0.9@127.0.0.77", "--device", "disk0", "--listen"];
     let output =
         interrupted(ibfabric(&[&words[..], &["127.0.0.1:0"]].concat()), Duration::from_millis(500));
     let printed = text(&output.stderr);
-    assert!(output.status.code() == Some(2) && printed.contains("interrupted before"), "{printed}");
+    assert!(output.status.code() == Some(130) && printed.contains("interrupted before"), "{printed}");
     let output = ibfabric(&[&bench[..6], &["--verify", "--device", "disk0"]].concat()).output();
     let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("--rw"), "{printed}");

@@ -65,8 +65,7 @@ fn pingpong(scene: &mut Scene<'_>, we_call: bool) -> Result<(), RunError> {
     let mtu = scene.link.path_mtu.to_string();
     let theirs = format!("ibv_rc_pingpong -d rxe0 -g 1 -n 200 -s 10000 -m {mtu} -c");
     let [guest, own] = IPV4;
-    let options =
-        ["rdma", "pingpong", "-n", "200", "-s", "10000", "-c", "-m", &mtu, "--from", own];
+    let options = ["rdma", "pingpong", "-n", "200", "-s", "10000", "-c", "-m", &mtu, "--from", own];
     let (ours, theirs) = if we_call {
         let theirs = scene.guest.start(&theirs)?;
         scene.guest.await_tcp_listener(18515, LISTENS)?;

@@ -19,7 +19,7 @@ use ib_wire::mad::sm::NodeType;
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::cli::acme::AcmeArgs;
-use crate::failure::{Failure, say};
+use crate::failure::{Failure, note};
 use crate::output::{Output, result_file};
 
 /// Writes the configuration files that the options request.
@@ -39,7 +39,9 @@ pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
                 Options::fitted(nodes)
             }
             Err(why) => {
-                say!("{why}: using the default options, which are independent of the cluster size");
+                note!(
+                    "{why}: using the default options, which are independent of the cluster size"
+                );
                 Options::default()
             }
         };
@@ -50,7 +52,7 @@ pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
 }
 
 fn told(args: &AcmeArgs, out: &mut Output, text: &str) -> Result<(), Failure> {
-    if args.verbose && !args.json {
+    if args.verbose > 0 && !args.json {
         writeln!(out, "{text}")?;
     }
     Ok(())

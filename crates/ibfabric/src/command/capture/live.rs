@@ -25,7 +25,7 @@ use crate::cli::capture::DirectionArg;
 use crate::cli::capture::live::{
     ChangeArgs, KeepArgs, Limit, ListArgs, PeerArg, StartArgs, StopArgs, WayArg,
 };
-use crate::failure::{Failure, Verdict, say};
+use crate::failure::{Failure, Verdict, note};
 use crate::output::{Format, Output, json_line};
 
 mod programs;
@@ -205,7 +205,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
 /// Prints the reason why nothing is captured yet, if there is one.
 fn tell_waits(started: &CaptureInfo) {
     if let Some(why) = &started.waits {
-        say!("capture {}: {why}", started.capture);
+        note!("capture {}: {why}", started.capture);
     }
 }
 
@@ -244,7 +244,7 @@ fn stream(
             // Standard output carries the packets, so the result is printed to standard error.
             writeln!(io::stderr(), "{}", json_line(&stopped)?).ok();
         }
-        Format::Text => say!("{}", line(&stopped)),
+        Format::Text => note!("{}", line(&stopped)),
     }
     // A reader stops the capture by closing the stream, so a closed stream is no failure.
     Ok(Verdict::good_if(stopped.error.is_none() || stopped.reader_left))

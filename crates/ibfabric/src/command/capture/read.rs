@@ -121,7 +121,7 @@ fn show(
     first: Option<u64>,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    match (Format::of(args.json), args.verbose) {
+    match (Format::of(args.json), args.verbose > 0) {
         (Format::Json, _) => out.json(&Json(&fields(frame, found))),
         (Format::Text, false) => Ok(writeln!(out, "{}", text::line(frame, found, first))?),
         (Format::Text, true) => {

@@ -113,7 +113,7 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     };
     match Format::of(args.json) {
         Format::Json => out.json(&info)?,
-        Format::Text => print(&info, args.verbose, out)?,
+        Format::Text => print(&info, args.verbose > 0, out)?,
     }
     Ok(Verdict::Good)
 }

@@ -221,7 +221,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         }
         let back = buffer.memory.to_vec(DATA + size, size).expect("the range is within the region");
         wrong += u64::from(back != text);
-        if args.verbose {
+        if args.verbose > 0 {
             let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);
             writeln!(out, "ping data: {}", escaped(&String::from_utf8_lossy(&back[..end])))?;
         }

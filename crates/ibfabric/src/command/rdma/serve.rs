@@ -24,7 +24,7 @@ use super::perftest::sessions::Sessions;
 use super::rping::Pinged;
 use super::stage::{Buffer, Stage, doing};
 use crate::cli::rdma::{RPING_PORT, ServeArgs, UCMATOSE_PORT};
-use crate::failure::{Failure, Verdict, say};
+use crate::failure::{Failure, Verdict, note, say};
 use crate::output::Output;
 use ours::Ours;
 
@@ -164,8 +164,8 @@ impl Server<'_> {
             && is_at(self.args.perftest_port)
         {
             let endpoint = sessions.accept(&mut self.stage, request)?;
-            if self.args.verbose {
-                say!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
+            if self.args.verbose > 0 {
+                note!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
             }
             return Ok(());
         }
@@ -179,8 +179,8 @@ impl Server<'_> {
             }
         };
         let endpoint = service.endpoint();
-        if self.args.verbose {
-            say!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
+        if self.args.verbose > 0 {
+            note!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
         }
         let number = self.stage.number(endpoint.qp);
         self.by_connection.insert(endpoint.connection, number);
@@ -238,8 +238,8 @@ impl Server<'_> {
         let Some(service) = number.and_then(|number| self.clients.remove(&number)) else { return };
         self.gone += 1;
         let endpoint = service.endpoint();
-        if self.args.verbose {
-            say!("{} has disconnected", endpoint.peer);
+        if self.args.verbose > 0 {
+            note!("{} has disconnected", endpoint.peer);
         }
         self.stage.destroy(endpoint.qp);
         self.stage.forget(service.buffer());
@@ -268,7 +268,7 @@ impl Server<'_> {
         }
         let advanced = match service {
             Service::Ping(pinged) => match pinged.advance(&mut self.stage, wc) {
-                Ok(Some(text)) if self.args.verbose => {
+                Ok(Some(text)) if self.args.verbose > 0 => {
                     writeln!(out, "server ping data: {text}")?;
                     out.flush()?;
                     Ok(())
@@ -279,7 +279,7 @@ impl Server<'_> {
             Service::Match(it) => {
                 let advanced = it.advance(wc);
                 if it.is_complete() {
-                    if self.args.verbose {
+                    if self.args.verbose > 0 {
                         it.print(out)?;
                     }
                     // The client waits until the server disconnects.

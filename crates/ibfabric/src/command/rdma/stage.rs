@@ -256,7 +256,7 @@ impl Stage {
         if let Some(Interruption { orders, .. }) = &mut self.interruption
             && orders.take() == Some(Order::End)
         {
-            return Err(Failure::Unusable(
+            return Err(Failure::Interrupted(
                 "a signal stopped the program before the operation was complete".to_owned(),
             ));
         }

@@ -15,7 +15,10 @@ pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure
         Format::Json => out.json(&report)?,
         Format::Text => print(&report, out)?,
     }
-    Ok(Verdict::good_if(report.errors == 0))
+    Ok(match report.errors {
+        0 if report.interrupted => Verdict::Interrupted,
+        errors => Verdict::good_if(errors == 0),
+    })
 }
 
 fn print(report: &BenchReport, out: &mut Output) -> Result<(), Failure> {

@@ -16,7 +16,7 @@ use ib_types::Guid;
 use crate::cli::opensm::{self, Given, Meaning};
 use crate::cli::sm::{PlaceArgs, ServeArgs};
 use crate::cli::values::metrics_address;
-use crate::failure::{Failure, say};
+use crate::failure::{Failure, note};
 use crate::output::Format;
 
 /// The configuration of an SM.
@@ -333,7 +333,7 @@ fn read_config(
         None => {}
     }
     for note in &notes {
-        say!("{note}");
+        note!("{note}");
     }
     Ok(notes)
 }

@@ -225,7 +225,7 @@ fn branch_report(names: &Names, model: &FabricModel, branch: &Branch) -> BranchR
 }
 
 fn print(args: &TracerArgs, report: &GroupReport, out: &mut Output) -> Result<(), Failure> {
-    if args.verbose {
+    if args.verbose > 0 {
         for branch in &report.branches {
             let BranchReport { depth, out: leaves, r#in: enters, kind, guid, name, detail, .. } =
                 branch;
@@ -262,7 +262,7 @@ fn print(args: &TracerArgs, report: &GroupReport, out: &mut Output) -> Result<()
         None => "members are not known".to_owned(),
     };
     writeln!(out, "{group}: {} links, {reached}", report.branches.len())?;
-    if args.verbose {
+    if args.verbose > 0 {
         let GroupReport { mads, retries, timeouts, .. } = report;
         writeln!(out, "{mads} MADs sent, {retries} retries, {timeouts} timeouts")?;
     }

@@ -11,7 +11,7 @@ use ib_tracer::TracerAgent;
 use ib_types::Instant;
 use ib_wire::mad::Method;
 
-use crate::failure::{Failure, say};
+use crate::failure::{Failure, note};
 
 /// Durations after the console commands, in the fabric's virtual time: the time for the SM to receive all traps,
 /// and the maximum time until the SM is idle again.
@@ -122,7 +122,7 @@ impl Managed {
             match event {
                 SmEvent::SubnetUp(_) => is_up = true,
                 SmEvent::NoPlan(why) => self.refused = Some(why),
-                SmEvent::Warning(warning) => say!("{warning}"),
+                SmEvent::Warning(warning) => note!("{warning}"),
                 _ => {}
             }
         }

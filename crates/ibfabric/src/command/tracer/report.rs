@@ -157,7 +157,7 @@ impl<'a> Report<'a> {
         let is_good = result.as_ref().is_ok_and(Trace::is_good);
         match self.args.output() {
             TraceFormat::Json => {
-                if self.is_single || self.args.verbose || !is_good {
+                if self.is_single || self.args.verbose > 0 || !is_good {
                     let report = self.trace_report((from, to), result, tracer);
                     self.traces.push(report);
                 }
@@ -168,11 +168,11 @@ impl<'a> Report<'a> {
             },
             TraceFormat::Text => {
                 if let Ok(trace) = result
-                    && self.args.verbose
+                    && self.args.verbose > 0
                 {
                     self.print_way(trace, tracer, out)?;
                 }
-                if self.is_single || self.args.verbose || !is_good {
+                if self.is_single || self.args.verbose > 0 || !is_good {
                     writeln!(out, "{}", self.sentence((from, to), result, model))?;
                     if let Ok(trace) = result {
                         self.print_evidence(trace, tracer, out)?;
@@ -215,7 +215,7 @@ impl<'a> Report<'a> {
                         "hops: {validated} validated, {seen} seen, {bad} bad, {not_proven} not proven"
                     )?;
                 }
-                if !self.is_single || self.args.verbose {
+                if !self.is_single || self.args.verbose > 0 {
                     writeln!(
                         out,
                         "{mads} MADs sent, {retries} retries, {timeouts} timeouts; {ms:.0} ms"
@@ -342,7 +342,7 @@ impl<'a> Report<'a> {
         let Some((_, (hop, verdict))) = named_hop(trace) else { return Ok(()) };
         let known = (&self.names, tracer.model());
         let all = tracer.evidence(hop, trace.lid);
-        if !self.args.verbose {
+        if self.args.verbose == 0 {
             writeln!(out, "  evidence: {}", evidence(&all, hop, known))?;
         } else if let Verdict::Suspected(why) = verdict {
             for candidate in &why.candidates {
