@@ -209,7 +209,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l no-clients-rereg -d 'Does not request clients to reregister when this SM takes over the subnet'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s o -l once -d 'Exits when the subnet is up'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s I -l inactive -d 'Starts in the NOT-ACTIVE state, until the master SM sends SMInfo STANDBY'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l json -d 'Prints the result as one JSON object'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l json -d 'Prints one JSON object, on a line of its own, each time the subnet comes up'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s e -l erase-log -d 'Truncates the log at startup'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Adds log flags: -v 0x04, -vv also 0x08, -vvv also 0x20'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s x -l honor-guid2lid -d 'Uses the LIDs of the cache also when it takes over from a failed master'
@@ -728,7 +728,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l pid -d 'Process ID; required if several programs can be captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l device -d 'Address of an HCA of the process [default: all HCAs]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l json -d 'Prints the result as one JSON object'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l json -d 'Prints one JSON object per capture, each on a line of its own'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -188,6 +188,18 @@ pub(crate) fn completions(check: bool) -> TaskResult {
     put(&directory, files, check)
 }
 
+/// Generates `docs/schemas`: the JSON Schema of the output of each command with `--json`.
+pub(crate) fn schemas(check: bool) -> TaskResult {
+    let directory = root().join("docs/schemas");
+    let file = |(name, schema): (&str, _)| {
+        let text = serde_json::to_string_pretty(&schema).map(|text| text + "\n");
+        Ok((directory.join(format!("{name}.json")), text?.into_bytes()))
+    };
+    let files: serde_json::Result<Vec<_>> =
+        ibfabric::schemas::schemas().into_iter().map(file).collect();
+    put(&directory, files?, check)
+}
+
 fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool) -> TaskResult {
     if !check {
         fs::create_dir_all(directory)?;
@@ -197,8 +209,8 @@ fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool) -> TaskRes
             fs::write(&path, wanted)?;
         } else if fs::read(&path).ok().as_deref() != Some(&wanted[..]) {
             return Err(format!(
-                "{} differs from the command line: run `cargo xtask man` and `cargo xtask \
-                 completions`",
+                "{} differs from the command line: run `cargo xtask man`, `cargo xtask completions` \
+                 and `cargo xtask schemas`",
                 path.display()
             )
             .into());

@@ -2,7 +2,7 @@
 //!
 //! | file | task |
 //! |---|---|
-//! | `docs.rs` | `man`, `completions`: generate them from the command line, or check the committed files |
+//! | `docs.rs` | `man`, `completions`, `schemas`: generate them from the command line, or check the committed files |
 //! | `conformance.rs` | `conformance opensm`: routes the same fabrics with OpenSM and ibfabric |
 //! | `tshark.rs` | `conformance tshark`: tshark reads capture files with all opcodes, and captures of software HCAs |
 //! | `clients.rs` | `conformance ibsim-clients`: runs unmodified ibsim clients on ibsim and on `ibfabric sim` |
@@ -98,6 +98,12 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Generates the JSON Schemas of the commands' output in docs/schemas.
+    Schemas {
+        /// Writes nothing, but fails if the committed files are out of date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Checks that all paths in the documents exist.
     CheckPaths,
     /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt accepts.
@@ -182,6 +188,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().chore {
         Task::Man { check } => docs::man(check),
         Task::Completions { check } => docs::completions(check),
+        Task::Schemas { check } => docs::schemas(check),
         Task::CheckPaths => paths::check(),
         Task::CheckLanguage(args) => language::check(&args),
         Task::SampleLanguage(args) => language::sample(&args),

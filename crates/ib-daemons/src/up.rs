@@ -41,6 +41,7 @@ pub mod web;
 pub use config::{SelfTestConfig, Task, UpConfig};
 use embedded_hosts::EmbeddedHosts;
 use page::Page;
+pub use self_test::report_schema;
 
 /// Simulates a fabric with its SM and hosts until a signal stops the process or the self-test has finished.
 ///

@@ -6,7 +6,7 @@ pub(crate) mod agent;
 pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod completions;
-mod console;
+pub(crate) mod console;
 pub(crate) mod gen_fabric;
 pub(crate) mod nbd;
 pub(crate) mod rdma;

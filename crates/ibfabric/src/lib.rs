@@ -6,6 +6,7 @@
 //! | `command` | one file per subcommand |
 //! | `input` | input files of commands |
 //! | `output` | standard output as text or JSON |
+//! | [`schemas`] | JSON Schemas of the output of `--json` |
 //! | `failure` | errors of commands and exit statuses |
 //!
 //! The exit statuses are in [`cli::statuses`].
@@ -22,6 +23,7 @@ mod command;
 mod failure;
 mod input;
 mod output;
+pub mod schemas;
 
 use std::io::Write as _;
 use std::process::ExitCode;

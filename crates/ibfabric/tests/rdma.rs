@@ -94,7 +94,7 @@ fn pings_return_unchanged() {
 fn pingpong_exchanges_messages() {
     let udp = (45_000 + std::process::id() % 5_000).to_string();
     let common = ["pingpong", "--udp-port", &udp, "-p", "18599", "-n", "300", "-s", "9000", "-c"];
-    let mut server = rdma(&[&common[..], &["--listen", "127.0.0.1"]].concat());
+    let mut server = rdma(&[&common[..], &["--from", "127.0.0.1"]].concat());
     let mut server = server.stdout(Stdio::piped()).spawn().expect("the program runs");
     let mut line = String::new();
     let output = server.stdout.as_mut().expect("standard output is piped");

@@ -5,6 +5,7 @@ use ib_hca::trace::{PacketFilter, PacketTrace, Peer, Selection, Trigger};
 use ib_link::{Direction, MessageBlock, PacketCounts};
 use ib_types::{Gid, Qpn};
 use ib_wire::packet::Opcode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::recorder::{Autostop, Recorded};
@@ -211,7 +212,7 @@ pub struct ProgramInfo {
 }
 
 /// An HCA and its queue pairs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AdapterInfo {
     /// Number of the HCA in the program.
     pub adapter: u32,
@@ -226,7 +227,7 @@ pub struct AdapterInfo {
 }
 
 /// A queue pair.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QpInfo {
     /// Queue pair number.
     pub qpn: u32,
@@ -248,7 +249,7 @@ pub struct QpInfo {
 }
 
 /// A completed message.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MessageInfo {
     /// Index of the message among the messages of the queue pair.
     pub number: u64,
@@ -294,7 +295,7 @@ impl From<&MessageBlock> for MessageInfo {
 }
 
 /// A capture.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureInfo {
     /// Number of the capture in its program.
     pub capture: u64,
@@ -323,7 +324,7 @@ pub struct CaptureInfo {
 }
 
 /// Counters of a queue pair.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QpCounts {
     /// Queue pair number.
     pub qpn: u32,
@@ -334,7 +335,7 @@ pub struct QpCounts {
 
 /// Packet counts. In total and for each direction: captured + overwritten + unwritten + skipped packets = sent +
 /// received + lost packets.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CountInfo {
     /// Packets that were written to the files.
     pub captured: u64,
@@ -359,7 +360,7 @@ pub struct CountInfo {
 }
 
 /// Counts of the sent packets, of the received ones, or of the lost ones.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionInfo {
     /// Packets that were written to the files.
     pub captured: u64,

@@ -17,6 +17,7 @@ use ib_os::signals::{Order, Orders};
 use ib_rnbd::ReadMode;
 use ib_storage::nbd::Backing as _;
 use ib_storage::rtrs::RemoteDisk;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::config::RemoteDeviceConfig;
@@ -40,7 +41,7 @@ const PRINTED_ERRORS: u64 = 10;
 const TRIES: u32 = 64;
 
 /// Results of a benchmark. The field names are JSON keys.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BenchReport {
     /// Name of the measured device.
     pub device: String,
@@ -77,7 +78,7 @@ pub struct BenchReport {
 }
 
 /// Percentiles of latencies in microseconds. The field names are JSON keys.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Latency {
     /// The shortest latency.
     pub min: f64,

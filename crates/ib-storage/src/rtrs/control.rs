@@ -28,7 +28,7 @@ mod session;
 
 pub use client::{ControlClient, ControlError};
 pub use ib_control::lines::Reply;
-pub use message::ControlRequest;
+pub use message::{ControlRequest, EntryData, FileData};
 pub use session::PathFinder;
 
 pub(super) use server::ServerControl;

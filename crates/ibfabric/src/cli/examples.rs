@@ -345,11 +345,11 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
         ],
         "completions" => &[
-            ("Enable completion in this bash:", "source <(ibfabric completions bash)"),
             (
-                "Install it for fish:",
-                "ibfabric completions fish > ~/.config/fish/completions/ibfabric.fish",
+                "Install it for bash:",
+                "ibfabric completions bash | sudo tee /etc/bash_completion.d/ibfabric",
             ),
+            ("Enable it in this fish:", "ibfabric completions fish | source"),
         ],
         "agent" => &[("Run an agent at a port of a local HCA:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],

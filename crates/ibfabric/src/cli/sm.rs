@@ -144,7 +144,7 @@ pub struct ServeArgs {
     /// Starts in the NOT-ACTIVE state, until the master SM sends SMInfo STANDBY.
     #[arg(short = 'I', long)]
     pub inactive: bool,
-    /// Prints the result as one JSON object.
+    /// Prints one JSON object, on a line of its own, each time the subnet comes up.
     #[arg(long)]
     pub json: bool,
     /// Log file in OpenSM's format; stdout for standard output [default: errors to standard error; on a real

@@ -55,11 +55,12 @@ fn own_statuses(page: &str) -> Option<Vec<(u8, &'static str)>> {
         "ibfabric-capture" | "ibfabric-rdma" | "ibfabric-rtrs" => {
             all("No problems found.", "Problems found; see the page of each command.", UNUSABLE)
         }
-        "ibfabric-rtrs-serve" | "ibfabric-acm" | "ibfabric-agent" => two("Stopped by a signal."),
+        "ibfabric-acm" | "ibfabric-agent" => two("Stopped by a signal."),
+        "ibfabric-rtrs-serve" => all("Stopped by a signal.", UNWRITTEN, UNUSABLE),
         "ibfabric-gen" => two("The file was written."),
         "ibfabric-rtrs-bench" => all(
             "All requests succeeded, and all verified data was correct.",
-            "A request failed, or data was incorrect.",
+            "A request failed, data was incorrect, or the file of --pcap is incomplete.",
             "The server, its device or the command line is unusable.",
         ),
         "ibfabric-rtrs-ctl"
@@ -78,11 +79,16 @@ fn own_statuses(page: &str) -> Option<Vec<(u8, &'static str)>> {
                 "No program listens at a socket, the mount failed, or the command line is unusable.",
             ),
         ],
-        "ibfabric-nbd" => vec![
-            (0, "Stopped by a signal."),
-            (2, "The server, its device or the command line is unusable."),
-        ],
-        "ibfabric-sim" => two("Stopped by a signal or by `quit`, or the replay is complete."),
+        "ibfabric-nbd" => all(
+            "Stopped by a signal.",
+            UNWRITTEN,
+            "The server, its device or the command line is unusable.",
+        ),
+        "ibfabric-sim" => all(
+            "Stopped by a signal or by `quit`, or the replay is complete.",
+            "A file of --pcap, --record or --log is incomplete.",
+            UNUSABLE,
+        ),
         "ibfabric-sim-ctl" => all("All commands succeeded.", "A command failed.", UNUSABLE),
         "ibfabric-sm" => all(
             "Stopped by a signal; or, with --once, the whole subnet is up.",

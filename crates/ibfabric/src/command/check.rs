@@ -7,6 +7,7 @@ use ib_report::summary::Summary;
 use ib_routing::dump::lfts::{Follow, ReadLfts};
 use ib_routing::{Layers, dump};
 use ib_types::ServiceLevel;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::summary::{self, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
@@ -16,7 +17,7 @@ use crate::input;
 use crate::output::{Format, Output};
 
 /// The result of `ibfabric check`; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     #[serde(flatten)]
     summary: Summary,
@@ -25,7 +26,7 @@ struct Report {
 }
 
 /// How long loading the input and checking the tables took, in milliseconds.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Times {
     load: f64,
     check: f64,
@@ -77,4 +78,9 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
         }
     }
     Ok(verdict)
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

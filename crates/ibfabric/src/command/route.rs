@@ -11,6 +11,7 @@ use ib_report::routing;
 use ib_report::summary::Summary;
 use ib_routing::engine::{NoEngine, Outcome, Refusal, reason};
 use ib_routing::{Routing, dump};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::summary::{self, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
@@ -21,7 +22,7 @@ use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
 
 /// The result of `ibfabric route`; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     engine: &'static str,
     requested: String,
@@ -34,8 +35,26 @@ struct Report {
     peak_rss_mb: f64,
 }
 
+/// The result if all engines of the list failed; field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
+struct NotRouted {
+    /// Always `null`.
+    engine: (),
+    requested: String,
+    refusals: Vec<Refused>,
+}
+
+/// The output of `ibfabric route --json`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only the schema is used")]
+enum Printed {
+    Routed(Box<Report>),
+    NotRouted(NotRouted),
+}
+
 /// A routing engine that failed.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Refused {
     engine: &'static str,
     reason: String,
@@ -47,7 +66,7 @@ fn refused(refusals: &[Refusal]) -> Vec<Refused> {
 }
 
 /// How long loading the input, routing, checking and writing the dumps took, in milliseconds.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 struct Times {
     load: f64,
     route: f64,
@@ -206,12 +225,17 @@ fn print_remedy(routing: &Routing, refusals: &[Refusal], out: &mut Output) -> Re
 /// Reports that all engines of the list failed.
 fn no_engine(args: &RouteArgs, error: &NoEngine, out: &mut Output) -> Result<Verdict, Failure> {
     if args.subnet.json {
-        out.json(&serde_json::json!({
-            "engine": null,
-            "requested": args.routing.list().to_string(),
-            "refusals": refused(&error.refusals),
-        }))?;
+        out.json(&NotRouted {
+            engine: (),
+            requested: args.routing.list().to_string(),
+            refusals: refused(&error.refusals),
+        })?;
     }
     say!("{error}");
     Ok(Verdict::Bad)
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Printed>()
 }

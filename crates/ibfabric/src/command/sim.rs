@@ -10,7 +10,7 @@ use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::Output;
 
-mod ctl;
+pub(crate) mod ctl;
 
 pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failure> {
     if let Some(SimAction::Ctl(args)) = &args.action {

@@ -164,12 +164,12 @@ fn name_is_resolved_cached_and_flushed() {
     for line in ["Destination: host-1", "Source: host-0", "SA verification: success"] {
         assert!(shown.contains(line), "{line}: {shown}");
     }
-    let known = lab.ctl(&["known", HOSTS[1]]);
+    let known = lab.ctl(&["cache", HOSTS[1]]);
     assert_eq!(known[0]["address"], HOSTS[1]);
     let status = lab.ctl(&["status"]);
     assert_eq!(status["endpoints"][0]["up"], true);
     assert!(lab.ctl(&["flush"])["forgotten"].as_u64().is_some_and(|count| count > 0));
-    assert_eq!(lab.ctl(&["known"]), Value::Array(Vec::new()));
+    assert_eq!(lab.ctl(&["cache"]), Value::Array(Vec::new()));
     let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--json"]);
     assert_eq!(output.status.code(), Some(255));
     let result: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");

@@ -151,7 +151,7 @@ fn umad_service_and_hca_share_a_node() {
     let mut lab = Lab::new("shared", &[]);
     lab.resolves(&mut lab.client());
     let gid =
-        lab.ctl(&["known", HOSTS[1]])[0]["gid"].as_str().expect("the value is a string").to_owned();
+        lab.ctl(&["cache", HOSTS[1]])[0]["gid"].as_str().expect("the value is a string").to_owned();
     let status = ibfabric(&["acm", "ctl", "status", "--json", "--socket"])
         .arg(lab.path(1))
         .output()

@@ -303,7 +303,7 @@ fn interrupted_client_leaves_no_queue_pair() {
     };
     wait(|| connected(true));
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
-    assert_eq!(client.wait().expect("the process can be awaited").code(), Some(2));
+    assert_eq!(client.wait().expect("the process can be awaited").code(), Some(143));
     wait(|| connected(false));
     let listed = server.object(&["list"], &[]);
     assert_eq!(listed["programs"][0]["qps"], Value::Array(Vec::new()), "{listed}");

@@ -1,5 +1,8 @@
 //! Runs the program, and checks its standard output, standard error and exit status.
 
+mod global;
+#[path = "../program/mod.rs"]
+mod program;
 mod route;
 
 use std::fs;

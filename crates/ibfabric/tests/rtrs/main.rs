@@ -351,7 +351,10 @@ fn interrupted_client_releases_device() {
     let output =
         interrupted(ibfabric(&[&words[..], &["127.0.0.1:0"]].concat()), Duration::from_millis(500));
     let printed = text(&output.stderr);
-    assert!(output.status.code() == Some(130) && printed.contains("interrupted before"), "{printed}");
+    assert!(
+        output.status.code() == Some(130) && printed.contains("interrupted before"),
+        "{printed}"
+    );
     let output = ibfabric(&[&bench[..6], &["--verify", "--device", "disk0"]].concat()).output();
     let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("--rw"), "{printed}");

@@ -95,7 +95,7 @@ fn socket_name_in_environment_is_no_conflict() {
 }
 
 #[test]
-fn format_option_may_follow_command() {
+fn json_option_may_follow_command() {
     let simulator = Simulator::start(&[]);
     let format = ["--json"];
     let (stats, dump) = (["stats"], ["dump", "sw-x0y0[1]"]);
@@ -103,7 +103,7 @@ fn format_option_may_follow_command() {
         [&stats[..], &format].concat(),
         [&format[..], &stats].concat(),
         [&dump[..], &format].concat(),
-        ["dump", "--format=json", "sw-x0y0[1]"].to_vec(),
+        ["dump", "--json", "sw-x0y0[1]"].to_vec(),
         [&format[..], &["--"], &dump].concat(),
     ] {
         let output = simulator.ctl(&words);

@@ -161,7 +161,7 @@ pub struct StopArgs {
     pub program: ProgramArgs,
     /// Numbers of the captures [default: all].
     pub captures: Vec<u64>,
-    /// Prints the result as one JSON object.
+    /// Prints one JSON object per capture, each on a line of its own.
     #[arg(long)]
     pub json: bool,
 }

@@ -80,3 +80,8 @@ fn read(
 fn cannot_read(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Unusable(format!("cannot read {}: {error}", path.display()))
 }
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> schemars::Schema {
+    json::schema()
+}

@@ -19,6 +19,7 @@ use ib_device::gid_of;
 use ib_hca::trace::Trigger;
 use ib_os::alarm::Alarm;
 use ib_os::signals::{Order, Orders};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::cli::capture::DirectionArg;
@@ -38,7 +39,7 @@ use text::{line, print};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// An HCA of a program; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Listed<'a> {
     pid: u32,
     command: &'a str,
@@ -50,10 +51,21 @@ struct Listed<'a> {
     messages: Vec<MessagesOf>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct MessagesOf {
     qpn: u32,
     messages: Vec<MessageInfo>,
+}
+
+/// The output of `capture list`; field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
+struct Programs<'a> {
+    programs: Vec<Listed<'a>>,
+}
+
+/// Returns the JSON Schema of the output of `capture list`.
+pub(crate) fn list_schema() -> Schema {
+    crate::schemas::of::<Programs<'_>>()
 }
 
 pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure> {
@@ -83,11 +95,7 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
         }
     }
     if args.json {
-        #[derive(Serialize)]
-        struct Report<'a> {
-            programs: Vec<Listed<'a>>,
-        }
-        out.json(&Report { programs: listed })?;
+        out.json(&Programs { programs: listed })?;
         return Ok(Verdict::Good);
     }
     if listed.is_empty() {

@@ -151,3 +151,26 @@ fn fields(frame: &Frame<'_>, found: &Found<'_>) -> Fields {
     fields.put("lost", Value::Number(frame.lost));
     fields
 }
+
+/// The fields of a packet, by name. Their number and their names depend on the packet.
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only the schema is used")]
+struct PacketFields(std::collections::BTreeMap<String, FieldValue>);
+
+/// The value of a field. Numbers of more than 32 bits are hexadecimal strings.
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only the schema is used")]
+enum FieldValue {
+    Missing(()),
+    Flag(bool),
+    Number(u64),
+    Text(String),
+    Group(PacketFields),
+    List(Vec<FieldValue>),
+}
+
+/// Returns the JSON Schema of a line of the output with `--json`.
+pub(crate) fn schema() -> schemars::Schema {
+    crate::schemas::of::<PacketFields>()
+}

@@ -11,6 +11,7 @@ use std::time::Duration;
 use ib_device::{Endpoint, EndpointOptions, Request};
 use ib_hca::{AccessFlags, QpId, SendOp, Wc, WcOpcode};
 use ib_os::clock;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage};
@@ -29,7 +30,7 @@ const RECEIVE: u64 = 1;
 const SENT: u64 = 2;
 
 /// The result of all connections; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     peer: String,
     connections: u32,
@@ -140,8 +141,10 @@ pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failu
         matches.push(Match::new(endpoint, buffer, args.messages));
     }
     stage.end_in_order(matches.iter().map(|it| it.endpoint.connection).collect())?;
-    writeln!(out, "{peer}: {} connections", matches.len())?;
-    out.flush()?;
+    if !args.json {
+        writeln!(out, "{peer}: {} connections", matches.len())?;
+        out.flush()?;
+    }
     receive_until(&mut stage, &mut matches, peer, Match::has_received)?;
     for it in &matches {
         it.send(&mut stage)?;
@@ -194,4 +197,9 @@ fn receive_until(
         matches[at.expect("the completion is of one of the queue pairs")].advance(&wc)?;
     }
     Ok(())
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

@@ -8,6 +8,7 @@ use ib_attach::locate;
 use ib_control::lines::{LineClient, Reply};
 use ib_device::Device;
 use ib_hca::DropReason;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::stage::{Stage, attach_options, own_address};
@@ -16,7 +17,7 @@ use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
 /// The attributes and counters of an HCA; field names are JSON keys.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Info {
     address: String,
     #[serde(flatten)]
@@ -45,7 +46,7 @@ pub(super) struct Info {
 }
 
 /// The UDP socket of an HCA on Ethernet; field names are JSON keys.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Udp {
     udp_port: u16,
     gso: bool,
@@ -55,7 +56,7 @@ struct Udp {
 }
 
 /// The port of an HCA in a simulated fabric; field names are JSON keys.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Fabric {
     simulator: String,
     node: String,
@@ -276,4 +277,9 @@ fn print(info: &Info, verbose: bool, out: &mut Output) -> Result<(), Failure> {
         line(&format!("dropped, {reason}"), count)?;
     }
     Ok(())
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Info>()
 }

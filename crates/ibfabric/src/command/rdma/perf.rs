@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use ib_device::{Endpoint, EndpointOptions};
 use ib_hca::{AccessFlags, Data, RemoteAddress, SendOp, WcOpcode};
 use ib_os::clock;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::perftest::client::{Control, Rates};
@@ -26,7 +27,7 @@ mod offer;
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a measurement; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     peer: String,
     op: &'static str,
@@ -45,7 +46,7 @@ struct Report {
 
 /// Latencies in microseconds: half of the round trip, for READs the whole round trip. Field names are JSON
 /// keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Latency {
     min: f64,
     p50: f64,
@@ -458,6 +459,11 @@ fn print(args: &PerfArgs, report: &Report, out: &mut Output) -> Result<(), Failu
         }
     }
     Ok(())
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }
 
 #[cfg(test)]

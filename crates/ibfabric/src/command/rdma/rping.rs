@@ -12,6 +12,7 @@ use std::time::{Duration, Instant as WallClock};
 use ib_device::{Endpoint, EndpointOptions, Request};
 use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode};
 use ib_types::text::escaped;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage};
@@ -36,7 +37,7 @@ const SENT: u64 = 2;
 const MOVED: u64 = 3;
 
 /// The result of `rdma ping`; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     peer: String,
     pings: u64,
@@ -221,7 +222,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         }
         let back = buffer.memory.to_vec(DATA + size, size).expect("the range is within the region");
         wrong += u64::from(back != text);
-        if args.verbose > 0 {
+        if args.verbose > 0 && !args.json {
             let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);
             writeln!(out, "ping data: {}", escaped(&String::from_utf8_lossy(&back[..end])))?;
         }
@@ -258,4 +259,9 @@ fn ping(number: u64, size: usize) -> Vec<u8> {
     text.truncate(size - 1);
     text.push(0);
     text
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

@@ -6,6 +6,7 @@ use std::net::ToSocketAddrs;
 use ib_control::lines::{LineClient, Reply};
 use ib_daemons::sim::SimRequest;
 use ib_ibsim::client::ServerAddress;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::cli::sim::CtlArgs;
@@ -92,10 +93,15 @@ fn request(
 }
 
 /// A reply as JSON. The field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Numbered {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(flatten)]
     reply: Reply,
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Numbered>()
 }

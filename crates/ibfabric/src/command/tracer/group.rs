@@ -9,6 +9,7 @@ use ib_tracer::{Branch, BranchEnd, FabricModel, Judgement, Tracer, Tree};
 use ib_types::{Gid, Guid};
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::pairs::timing;
@@ -24,8 +25,8 @@ struct Group {
 }
 
 /// The result of tracing a multicast group; field names are JSON keys.
-#[derive(Serialize)]
-struct GroupReport {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct GroupReport {
     mgid: Option<String>,
     mlid: u16,
     good: bool,
@@ -45,7 +46,7 @@ struct GroupReport {
 }
 
 /// A link of the tree; the names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct BranchReport {
     depth: usize,
     from: String,

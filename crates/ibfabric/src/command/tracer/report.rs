@@ -9,6 +9,7 @@ use ib_tracer::{
     Tracer, Verdict,
 };
 use ib_types::{Guid, NodeKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::pairs::Pair;
@@ -48,7 +49,7 @@ pub(super) struct Report<'a> {
 }
 
 /// Number of paths by result.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 struct Tally {
     pairs: usize,
     good: usize,
@@ -59,7 +60,7 @@ struct Tally {
 }
 
 /// Number of hops by result.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 struct HopTally {
     validated: usize,
     seen: usize,
@@ -68,8 +69,8 @@ struct HopTally {
 }
 
 /// The traces of all paths with their counts, as one JSON object; field names are JSON keys.
-#[derive(Serialize)]
-struct Whole<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Whole<'a> {
     #[serde(flatten)]
     tally: Tally,
     mads: u64,
@@ -80,7 +81,7 @@ struct Whole<'a> {
 }
 
 /// A trace; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TraceReport {
     from: Option<String>,
     to: String,
@@ -98,7 +99,7 @@ struct TraceReport {
 }
 
 /// A hop; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HopReport {
     /// The egress port of the preceding node.
     out: u8,
