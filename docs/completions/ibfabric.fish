@@ -659,7 +659,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l script -d 'File
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l name -d 'Name of the simulator; the value of `IBSIM_SOCKNAME` for clients, and of `--attach`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l size -d 'Size of the device disk0, in bytes or with the suffix K, M, G or T' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l nbd -d 'NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the user\'s directory for sockets, or for temporary files]' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l http -d 'Address of the web page, 127.0.0.1 or ::1 [default: 127.0.0.1 and any free port]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l http -d 'Address of the web page: 127.0.0.1 or `::1` [default: 127.0.0.1 and any free port]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r

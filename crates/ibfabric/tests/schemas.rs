@@ -156,7 +156,7 @@ fn simulated(lab: &mut Lab) {
     for command in ["stats", "Attached", "Addresses", "Dump", "Route 1 2"] {
         lab.check("sim-ctl", &[&control[..], &[command]].concat(), 0);
     }
-    lab.check("sim-ctl", &[&control[..], &["Unlink nobody"]].concat(), 1);
+    lab.check("sim-ctl", &[&control[..], &["Unlink no-such-node"]].concat(), 1);
     let manager = format!("{name}-sm");
     let control = ["sm", "ctl", "--name", &manager];
     for (schema, words) in [

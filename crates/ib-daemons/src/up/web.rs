@@ -68,8 +68,8 @@ pub struct Web {
 }
 
 impl Web {
-    /// Starts the server at an address of this machine; port 0 selects a free port. Only requests to 127.0.0.1 and ::1
-    /// are answered.
+    /// Starts the server at an address of this machine; port 0 selects a free port. Only requests to `127.0.0.1` and
+    /// `::1` are answered.
     ///
     /// # Errors
     /// Fails if the port is in use, or if the system provides no thread or no random bytes.

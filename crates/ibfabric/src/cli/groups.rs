@@ -8,7 +8,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Management", &["sm", "acm", "acme"]),
     ("Data", &["rdma", "rtrs", "nbd", "run"]),
     ("Diagnosis", &["tracer", "agent", "capture"]),
-    ("Everything at once", &["up", "selftest"]),
+    ("Whole stack", &["up", "selftest"]),
     ("Shell", &["completions", "help"]),
 ];
 

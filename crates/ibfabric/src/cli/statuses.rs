@@ -147,7 +147,7 @@ fn own_statuses(page: &str) -> Option<Vec<(u8, &'static str)>> {
             "The fabric, a path or the command line is unusable.",
         ),
         "ibfabric-completions" => two("The script was printed."),
-        "ibfabric-capture-list" => two("The programs were listed, even if there are none."),
+        "ibfabric-capture-list" => two("The programs were listed; the list may be empty."),
         "ibfabric-capture-start" => all(
             "The capture was started; or, with -w -, it is complete, or its reader closed the stream.",
             "With -w -: writing the stream failed; missing packets are counted as not written.",

@@ -42,7 +42,7 @@ pub struct UpArgs {
     /// The fabric and the block device.
     #[command(flatten)]
     pub stack: StackArgs,
-    /// Address of the web page, 127.0.0.1 or ::1 [default: 127.0.0.1 and any free port].
+    /// Address of the web page: 127.0.0.1 or `::1` [default: 127.0.0.1 and any free port].
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = page_address, conflicts_with = "no_http")]
     pub http: Option<ListenAddress>,
     /// Disables the web page.
