@@ -19,7 +19,7 @@ export async function up(...args) {
   if (!program) throw new Error("IBFABRIC has to name the program, for example target/release/ibfabric");
   const place = await mkdtemp(join(tmpdir(), "ibfabric-page-"));
   const socket = `page-${process.pid}-${Math.floor(performance.now())}`;
-  const child = spawn(program, ["up", "--socket", socket, "--nbd", join(place, "nbd"), ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, ["up", "--name", socket, "--nbd", join(place, "nbd"), ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   child.stderr.on("data", (text) => { said += text; });
   const ended = new Promise((resolve) => { child.on("close", resolve); });

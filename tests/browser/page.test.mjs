@@ -528,7 +528,7 @@ test("a fabric that has ended is said to have, and not asked any more when anoth
     await status(/does not respond.*next try is in 1 s/);
     await status(/next try is in 2 s/);
     await status(/next try is in 4 s/);
-    own = await up("--http", port);
+    own = await up("--http", `127.0.0.1:${port}`);
     await status(/was stopped.*page:/);
     assert.match(await text("#connection"), /ended/);
     // What was true before is not said to be true now.

@@ -116,7 +116,7 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
     }
     let name = format!("acm-bench-{}", std::process::id());
     let mut sim = Command::new(&binary);
-    let _sim = Running::ready(sim.arg("sim").arg(&net).args(["--sm", "--socket", &name]))?;
+    let _sim = Running::ready(sim.arg("sim").arg(&net).args(["--sm", "--name", &name]))?;
     let hosts = ["H-0002c90000100000", "H-0002c90000100002"];
     let mut services = Vec::new();
     let sockets = [1, 2].map(|number| scratch.path().join(format!("{number}.sock")));

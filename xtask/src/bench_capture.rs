@@ -54,7 +54,7 @@ second pair. Client and server use both processors completely. Only in the last 
 
 /// Address and UDP port of the server. No other program uses this port.
 const SERVER: [&str; 4] = ["--listen", "127.0.0.1", "--udp-port", "31791"];
-const CLIENT: [&str; 4] = ["--listen", "127.0.0.2", "--udp-port", "31791"];
+const CLIENT: [&str; 4] = ["--from", "127.0.0.2", "--udp-port", "31791"];
 
 const FILE: &str = "/dev/shm/ibfabric-bench.pcapng";
 
@@ -133,7 +133,7 @@ fn row(table: &mut String, what: &str, payload: u16, found: &Measurements, decim
 /// Starts a server. If `spins` is true, it polls for packets; otherwise it sleeps.
 fn serve(binary: &Path, spins: bool) -> std::io::Result<Running> {
     let mut server = Command::new(binary);
-    let spins = if spins { &["--spin", "1000"][..] } else { &[] };
+    let spins = if spins { &["--busy-poll-us", "1000"][..] } else { &[] };
     server.args(["rdma", "serve"]).args(SERVER).args(spins).stdout(Stdio::null());
     let running = Running(server.spawn()?);
     std::thread::sleep(Duration::from_millis(500));
@@ -142,13 +142,13 @@ fn serve(binary: &Path, spins: bool) -> std::io::Result<Running> {
 
 fn client(binary: &Path, words: &[&str]) -> std::io::Result<Running> {
     let mut command = Command::new(binary);
-    command.arg("rdma").args(words).arg("127.0.0.1").args(CLIENT).args(["--format", "json"]);
+    command.arg("rdma").args(words).arg("127.0.0.1").args(CLIENT).args(["--json"]);
     Ok(Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?))
 }
 
 fn ask(binary: &Path, pid: u32, words: &[&str]) -> Result<Value, Failed> {
     let mut command = Command::new(binary);
-    command.arg("capture").args(words).args(["--pid", &pid.to_string(), "--format", "json"]);
+    command.arg("capture").args(words).args(["--pid", &pid.to_string(), "--json"]);
     let output = command.output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
@@ -228,7 +228,8 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
     let mut found = [Measurements::default(), Measurements::default()];
     for number in 0..args.runs {
         for is_on in [number.is_multiple_of(2), !number.is_multiple_of(2)] {
-            let words = ["lat", "--op", "send", "-s", "64", "-n", "200000", "--spin", "1000"];
+            let words =
+                ["lat", "--op", "send", "-s", "64", "-n", "200000", "--busy-poll-us", "1000"];
             let mut running = client(binary, &words)?;
             let pid = running.0.id();
             std::thread::sleep(SETTLE);

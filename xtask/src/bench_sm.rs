@@ -152,11 +152,8 @@ struct Run {
 
 fn in_process(binary: &Path, net: &Path) -> Result<Run> {
     let started = Instant::now();
-    let output = Command::new(binary)
-        .args(["sm", "--sim"])
-        .arg(net)
-        .args(["--once", "--format", "json"])
-        .output()?;
+    let output =
+        Command::new(binary).args(["sm", "--sim"]).arg(net).args(["--once", "--json"]).output()?;
     let up = started.elapsed().as_secs_f64();
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

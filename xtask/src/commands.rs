@@ -1,4 +1,4 @@
-//! Generates `docs/reference/commands`, the man pages as documents, and the table of exit statuses.
+//! Generates `docs/reference/commands`, the man pages as documents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,11 +14,7 @@ use crate::{TaskResult, root};
 /// The line before the contents of each generated document.
 const ORIGIN: &str = "<!-- `cargo xtask man` generates this document. -->\n";
 
-/// Exit statuses of a command, and what they mean.
-type Statuses = Vec<(u8, &'static str)>;
-
-/// Generates a document for each command of the program, which also describes its subcommands, and the table of exit
-/// statuses. `commands` has all commands and subcommands with the names of their man pages.
+/// Generates a document for each command of the program, which also describes its subcommands. `commands` has all commands and subcommands with the names of their man pages.
 pub(crate) fn write(commands: &[(String, &Command)], check: bool) -> TaskResult {
     let mut documents: BTreeMap<PathBuf, String> = BTreeMap::new();
     for (name, command) in commands {
@@ -32,10 +28,7 @@ pub(crate) fn write(commands: &[(String, &Command)], check: bool) -> TaskResult 
     let documents = documents.into_iter().map(|(path, text)| (path, text.into_bytes()));
     let directory = root().join(GENERATED);
     let files = documents.map(|(path, text)| (directory.join(path), text)).collect();
-    put(&directory, files, check)?;
-    let directory = root().join("docs/reference");
-    let table = exit_statuses(commands)?.into_bytes();
-    put(&directory, vec![(directory.join("exit-status.md"), table)], check)
+    put(&directory, files, check)
 }
 
 /// Appends the section of a command.
@@ -134,35 +127,6 @@ fn option(text: &mut String, argument: &Arg) -> TaskResult {
         writeln!(text, "\n  {part}")?;
     }
     Ok(())
-}
-
-/// Returns the document with the exit statuses of all commands. Commands with the same statuses share a row.
-fn exit_statuses(commands: &[(String, &Command)]) -> Result<String, Box<dyn std::error::Error>> {
-    let mut rows: Vec<(Statuses, Vec<String>)> = Vec::new();
-    for (name, _) in commands {
-        let statuses = statuses(name)?;
-        let name = format!("`{}`", name.replace('-', " "));
-        match rows.iter_mut().find(|(known, _)| *known == statuses) {
-            Some((_, names)) => names.push(name),
-            None => rows.push((statuses, vec![name])),
-        }
-    }
-    let mut text = format!("# Exit statuses\n{ORIGIN}");
-    text += "A status of 0 is success, 1 reports problems, and 2 reports unusable input. The last column has the other\n";
-    text += "statuses of a command.\n\n";
-    text += "| commands | 0 | 1 | 2 | others |\n|---|---|---|---|---|\n";
-    for (statuses, names) in rows {
-        let mut cells = vec![String::new(); 4];
-        for (status, meaning) in statuses {
-            match cells.get_mut(usize::from(status)).filter(|_| status < 3) {
-                Some(cell) => *cell = plain(meaning),
-                None => write!(cells[3], "{status}: {} ", plain(meaning))?,
-            }
-        }
-        let cells: Vec<&str> = cells.iter().map(|cell| cell.trim()).collect();
-        writeln!(text, "| {} | {} |", names.join(", "), cells.join(" | "))?;
-    }
-    Ok(text)
 }
 
 /// Removes the escapes of roff from a text.

@@ -143,7 +143,7 @@ impl Tally {
             .arg("route")
             .arg(&prepared.net)
             .args(&prepared.ibfabric)
-            .args(["--format", "json", "--dump-dir"])
+            .args(["--json", "--dump-dir"])
             .arg(&ours)
             .output()?;
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|_| {
@@ -236,7 +236,7 @@ impl Tally {
         let output = Command::new(binary)
             .arg("route")
             .arg(&net)
-            .args(["--engine", "lash,no_fallback", "--virtual-lanes", "15", "--format", "json"])
+            .args(["--engine", "lash,no_fallback", "--virtual-lanes", "15", "--json"])
             .output()?;
         let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
         let ours = report["layers"].as_u64();

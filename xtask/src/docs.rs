@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap_complete::{Shell, generate};
+use ibfabric::cli::statuses::{STATUSES, exit_statuses};
 
 use crate::{TaskResult, root};
 
-/// Generates `docs/man`: one page for the program, and one for each subcommand. Also generates the same pages as
-/// documents.
+/// Generates `docs/man`: one page for the program, and one for each subcommand; and
+/// `docs/reference/exit-status.md`.
 pub(crate) fn man(check: bool) -> TaskResult {
     let directory = root().join("docs/man");
     let mut command = ibfabric::cli::command().disable_help_subcommand(true);
@@ -21,6 +22,8 @@ pub(crate) fn man(check: bool) -> TaskResult {
         pages.push((directory.join(format!("{name}.1")), page(command, name, &names)?));
     }
     put(&directory, pages, check)?;
+    let directory = root().join("docs/reference");
+    put(&directory, vec![(directory.join("exit-status.md"), status_table(&names)?)], check)?;
     crate::commands::write(&commands, check)
 }
 
@@ -42,7 +45,7 @@ pub(crate) fn key<'a>(name: &str, command: &'a clap::Command) -> &'a str {
         "ibfabric-sm-ctl" => "sm-ctl",
         "ibfabric-acm-ctl" => "acm-ctl",
         "ibfabric-acm-ctl-status" => "acm-status",
-        "ibfabric-acm-ctl-known" => "acm-known",
+        "ibfabric-acm-ctl-cache" => "acm-cache",
         "ibfabric-acm-ctl-flush" => "acm-flush",
         "ibfabric-acm-ctl-reload" => "acm-reload",
         "ibfabric-acm-ctl-metrics" => "acm-metrics",
@@ -98,7 +101,7 @@ fn page(
     }
     section(&mut out, "EXIT STATUS");
     for (status, meaning) in statuses(name)? {
-        out.extend(format!(".TP\n\\fB{status}\\fR\n{meaning}\n").bytes());
+        out.extend(format!(".TP\n\\fB{status}\\fR\n{}\n", escaped(meaning)).bytes());
     }
     section(&mut out, "SEE ALSO");
     let others = names.iter().filter(|&&other| other != name);
@@ -123,154 +126,41 @@ fn page(
     Ok(out)
 }
 
-/// Returns the exit statuses of a command, and what they mean.
+/// Returns the exit statuses of the command with this man page.
 ///
 /// # Errors
-/// Fails if this function does not know the page.
+/// Fails if the command line does not define them.
 pub(crate) fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
-    const UNUSABLE: &str = "The input or the command line is unusable.";
-    let all = |good, bad, unusable| vec![(0, good), (1, bad), (2, unusable)];
-    let two = |good| vec![(0, good), (2, UNUSABLE)];
-    const UNREACHABLE: &str =
-        "Unusable address, peer or option, or interrupted by a signal before completion.";
-    const UNWRITTEN: &str = "The file of \\-\\-capture is incomplete.";
-    Ok(match page {
-        "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" | "ibfabric-rtrs" => {
-            all("No problems found.", "Problems found; see the page of each command.", UNUSABLE)
-        }
-        "ibfabric-rtrs-serve" | "ibfabric-acm" | "ibfabric-agent" => two("Stopped by a signal."),
-        "ibfabric-gen" => two("The file was written."),
-        "ibfabric-rtrs-bench" => all(
-            "All requests succeeded, and all verified data was correct.",
-            "A request failed, or data was incorrect.",
-            "The server, its device or the command line is unusable.",
-        ),
-        "ibfabric-rtrs-ctl"
-        | "ibfabric-rtrs-ctl-get"
-        | "ibfabric-rtrs-ctl-set"
-        | "ibfabric-rtrs-ctl-list"
-        | "ibfabric-rtrs-ctl-metrics" => all(
-            "The request succeeded.",
-            "The request failed. The message contains the error code, for example ENOENT.",
-            "No program listens at the socket or responds, or the command line is unusable.",
-        ),
-        "ibfabric-rtrs-mount" => vec![
-            (0, "Stopped by a signal, or unmounted by a user."),
-            (
-                2,
-                "No program listens at a socket, the mount failed, or the command line is unusable.",
-            ),
-        ],
-        "ibfabric-nbd" => vec![
-            (0, "Stopped by a signal."),
-            (2, "The server, its device or the command line is unusable."),
-        ],
-        "ibfabric-sim" => two("Stopped by a signal or by `quit`, or the replay is complete."),
-        "ibfabric-sim-ctl" => all("All commands succeeded.", "A command failed.", UNUSABLE),
-        "ibfabric-sm" => all(
-            "Stopped by a signal; or, with \\-\\-once, the whole subnet is up.",
-            "With \\-\\-once: the subnet is up, but a node does not respond or is unreachable.",
-            UNUSABLE,
-        ),
-        "ibfabric-sm-ctl"
-        | "ibfabric-sm-ctl-status"
-        | "ibfabric-sm-ctl-sweep"
-        | "ibfabric-sm-ctl-routes"
-        | "ibfabric-sm-ctl-metrics"
-        | "ibfabric-acm-ctl"
-        | "ibfabric-acm-ctl-status"
-        | "ibfabric-acm-ctl-known"
-        | "ibfabric-acm-ctl-flush"
-        | "ibfabric-acm-ctl-reload"
-        | "ibfabric-acm-ctl-metrics" => {
-            all("The request succeeded.", "The request failed.", UNUSABLE)
-        }
-        "ibfabric-acme" => vec![
-            (
-                0,
-                "The last path was resolved, counters and endpoints were printed, or files were written.",
-            ),
-            (2, "There is no service, or the command line is unusable."),
-            (255, "The last path was not resolved, or differs from the path of the SA."),
-        ],
-        "ibfabric-check" => vec![
-            (0, "All checks passed."),
-            (1, "Problems found: unreachable LIDs, forwarding loops or credit loops."),
-            (2, UNUSABLE),
-            (
-                3,
-                "Inconclusive: no problems found, but a dump has gaps, and some pairs of a switch and a LID could not be checked.",
-            ),
-        ],
-        "ibfabric-route" => all(
-            "No problems found.",
-            "Problems found: unreachable LIDs, forwarding loops or credit loops, or no engine of the list can route the fabric.",
-            UNUSABLE,
-        ),
-        "ibfabric-tracer" => vec![
-            (0, "All paths are proven correct."),
-            (1, "A path is proven wrong."),
-            (2, UNUSABLE),
-            (3, "Inconclusive: some paths could not be proven, and none is proven wrong."),
-        ],
-        "ibfabric-up" => all(
-            "Stopped by a signal; or, with \\-\\-check, all checks passed.",
-            "With \\-\\-check: problems found.",
-            "The fabric, a path or the command line is unusable, or the self-test was interrupted.",
-        ),
-        "ibfabric-capture-list" => two("The programs were listed, even if there are none."),
-        "ibfabric-capture-start" => all(
-            "The capture was started; or, with \\-w \\-, it is complete, or its reader closed the stream.",
-            "With \\-w \\-: writing the stream failed; missing packets are counted as not written.",
-            "The command line is unusable, there is no such program, or it rejects the capture.",
-        ),
-        "ibfabric-capture-change" => vec![
-            (0, "The filters were changed."),
-            (
-                2,
-                "The command line is unusable, there is no such program or capture, or the program rejects the change.",
-            ),
-        ],
-        "ibfabric-capture-stop" => all(
-            "The captures were stopped, and their files are complete.",
-            "A file is incomplete: the message has the offset and the reason.",
-            "The command line is unusable, or there is no such program or capture.",
-        ),
-        "ibfabric-capture-read" => vec![
-            (0, "The file was read to its end, or up to the limit of \\-\\-count."),
-            (2, "The command line is unusable, or the file is not a capture or is cut off."),
-        ],
-        "ibfabric-capture-correlate" => all(
-            "Packets were matched.",
-            "No packet was captured at both ends, both files are the same, there is no such queue pair, or no event of \\-\\-to follows one of \\-\\-from.",
-            "The command line is unusable, or a file cannot be read, is cut off, or has no RDMA packets.",
-        ),
-        "ibfabric-rdma-devinfo" => two("The HCA was printed."),
-        "ibfabric-rdma-serve" => all(
-            "All clients were served, or stopped by a signal.",
-            UNWRITTEN,
-            "An address or an option is unusable; or, with \\-\\-clients, a client violated its protocol.",
-        ),
-        "ibfabric-rdma-ping" => all(
-            "All pings returned unchanged.",
-            "A ping returned with wrong data, or the file of \\-\\-capture is incomplete.",
-            UNREACHABLE,
-        ),
-        "ibfabric-rdma-cmatose" | "ibfabric-rdma-pingpong" => {
-            all("All messages were received.", UNWRITTEN, UNREACHABLE)
-        }
-        "ibfabric-rdma-bw" | "ibfabric-rdma-lat" => {
-            all("The measurement is complete.", UNWRITTEN, UNREACHABLE)
-        }
-        "ibfabric-run" => vec![
-            (0, "The program has exited with status 0; every other status is that of the program."),
-            (2, "The command line is unusable, or there is no such simulator or node."),
-            (126, "The program cannot be run."),
-            (127, "There is no such program."),
-        ],
-        _ => return Err(format!("xtask/src/docs.rs: expected the exit statuses of {page}")),
+    exit_statuses(page).ok_or_else(|| {
+        format!("crates/ibfabric/src/cli/statuses.rs: expected the exit statuses of {page}")
     })
 }
+
+/// Generates `docs/reference/exit-status.md`, the exit statuses of all commands.
+fn status_table(names: &[&str]) -> Result<Vec<u8>, String> {
+    let mut text = STATUS_HEAD.to_owned();
+    for (status, meaning) in STATUSES {
+        text.push_str(&format!("| {status} | {meaning} |\n"));
+    }
+    text.push_str("\n## By command\n| command | status | meaning |\n|---|---|---|\n");
+    for name in names.iter().filter(|name| **name != "ibfabric") {
+        let command = name.replace('-', " ");
+        for (status, meaning) in statuses(name)? {
+            if !matches!(status, 130 | 143) {
+                text.push_str(&format!("| `{command}` | {status} | {meaning} |\n"));
+            }
+        }
+    }
+    Ok(text.into_bytes())
+}
+
+const STATUS_HEAD: &str = "\
+# Exit statuses
+`cargo xtask man` writes this document from the command line. The man page of each command has its own statuses.
+
+| status | meaning |
+|---|---|
+";
 
 fn section(out: &mut Vec<u8>, heading: &str) {
     out.extend(format!(".SH \"{heading}\"\n").bytes());
@@ -306,6 +196,18 @@ pub(crate) fn completions(check: bool) -> TaskResult {
     put(&directory, files, check)
 }
 
+/// Generates `docs/schemas`: the JSON Schema of the output of each command with `--json`.
+pub(crate) fn schemas(check: bool) -> TaskResult {
+    let directory = root().join("docs/schemas");
+    let file = |(name, schema): (&str, _)| {
+        let text = serde_json::to_string_pretty(&schema).map(|text| text + "\n");
+        Ok((directory.join(format!("{name}.json")), text?.into_bytes()))
+    };
+    let files: serde_json::Result<Vec<_>> =
+        ibfabric::schemas::schemas().into_iter().map(file).collect();
+    put(&directory, files?, check)
+}
+
 pub(crate) fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool) -> TaskResult {
     if !check {
         fs::create_dir_all(directory)?;
@@ -315,8 +217,8 @@ pub(crate) fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool)
             fs::write(&path, wanted)?;
         } else if fs::read(&path).ok().as_deref() != Some(&wanted[..]) {
             return Err(format!(
-                "{} differs from the command line: run `cargo xtask man` and `cargo xtask \
-                 completions`",
+                "{} differs from the command line: run `cargo xtask man`, `cargo xtask completions` \
+                 and `cargo xtask schemas`",
                 path.display()
             )
             .into());

@@ -2,10 +2,8 @@
 //!
 //! | file | task |
 //! |---|---|
-//! | `docs.rs` | `man`, `completions`: generate them from the command line, or check the committed files |
-//! | `commands.rs` | `man`: the man pages as documents, and the table of exit statuses |
-//! | `book.rs` | `book`: builds the documents as a book |
-//! | `conformance.rs` | `conformance opensm`: routes fabrics with OpenSM and with ibfabric, and compares the tables |
+//! | `docs.rs` | `man`, `completions`, `schemas`: generate them from the command line, or check the committed files |
+//! | `conformance.rs` | `conformance opensm`: routes the same fabrics with OpenSM and ibfabric |
 //! | `tshark.rs` | `conformance tshark`: tshark reads capture files with all opcodes, and captures of software HCAs |
 //! | `clients.rs` | `conformance ibsim-clients`: runs unmodified ibsim clients on ibsim and on `ibfabric sim` |
 //! | `links.rs` | `conformance links`: tests ibfabric's `MadLink`s with real simulators and a real OpenSM |
@@ -107,7 +105,13 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Checks that all paths, links and anchors in the documents exist, and that the book contains all documents.
+    /// Generates the JSON Schemas of the commands' output in docs/schemas.
+    Schemas {
+        /// Writes nothing, but fails if the committed files are out of date.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Checks that all paths in the documents exist.
     CheckPaths,
     /// Builds the documents as a book with a search, in target/book.
     Book,
@@ -194,6 +198,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().chore {
         Task::Man { check } => docs::man(check),
         Task::Completions { check } => docs::completions(check),
+        Task::Schemas { check } => docs::schemas(check),
         Task::CheckPaths => paths::check(),
         Task::Book => book::run(),
         Task::CheckLanguage(args) => language::check(&args),

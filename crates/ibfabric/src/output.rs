@@ -10,13 +10,19 @@ use crate::failure::Failure;
 pub(crate) mod result_file;
 
 /// The output format of a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
     /// Text.
-    #[default]
     Text,
-    /// One JSON object.
+    /// JSON.
     Json,
+}
+
+impl Format {
+    /// Returns the format that the option `--json` selects.
+    pub(crate) const fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
 }
 
 /// Standard output, buffered.
@@ -25,6 +31,11 @@ pub(crate) struct Output(Box<dyn Write>);
 impl Output {
     pub(crate) fn stdout() -> Self {
         Self(Box::new(BufWriter::with_capacity(1 << 16, io::stdout())))
+    }
+
+    /// Returns an output that discards everything.
+    pub(crate) fn discarding() -> Self {
+        Self(Box::new(io::sink()))
     }
 
     /// Prints a value as one line of JSON.

@@ -44,7 +44,7 @@ impl Lab {
             .expect("the program can be started");
         assert!(made.success());
         let name = format!("attach-test-{name}-{}", std::process::id());
-        let fixed = ["sim", path, "--socket", &name, "--sm", "--mtu", "4096"];
+        let fixed = ["sim", path, "--name", &name, "--sm", "--mtu", "4096"];
         let simulator = Running::start(&[&fixed, more].concat());
         Self { simulator, name, directory }
     }
@@ -63,7 +63,7 @@ impl Lab {
 
     /// Runs a client; returns its JSON output.
     fn measured(&self, words: &[&str]) -> Value {
-        let output = self.client(&[words, &["--format", "json"]].concat());
+        let output = self.client(&[words, &["--json"]].concat());
         let object = serde_json::from_slice(&output.stdout);
         let object =
             object.unwrap_or_else(|_| panic!("no JSON from {words:?}: {}", text(&output.stderr)));
@@ -72,7 +72,7 @@ impl Lab {
     }
 
     fn console(&self, words: &[&str]) -> String {
-        let fixed = ["sim", "ctl", "--socket", &self.name];
+        let fixed = ["sim", "ctl", "--name", &self.name];
         let output =
             ibfabric(&[&fixed, words].concat()).output().expect("the program can be started");
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
@@ -331,7 +331,7 @@ fn fabric_losses_are_in_capture_of_sender() {
     }
     let file = lab.directory.path().join("a.pcapng");
     let path = file.to_str().expect("the path is UTF-8");
-    let sent = ["bw", "--node", "host-5", "host-1", "-s", "65536", "-n", "300", "--capture", path];
+    let sent = ["bw", "--node", "host-5", "host-1", "-s", "65536", "-n", "300", "--pcap", path];
     let found = lab.measured(&sent);
     assert!(found["retransmits"].as_u64() > Some(0), "{found}");
     drop(server);
@@ -346,8 +346,8 @@ fn fabric_losses_are_in_capture_of_sender() {
     assert!(lost > 10, "{lost}");
     // The capture has the losses of packets that the client sent. The simulator's counters also include the losses of
     // packets that were sent to the client.
-    let stats: Value = serde_json::from_str(&lab.console(&["stats", "--format", "json"]))
-        .expect("the text is JSON");
+    let stats: Value =
+        serde_json::from_str(&lab.console(&["stats", "--json"])).expect("the text is JSON");
     let all = ["fault", "damaged"].map(|why| stats["data"]["lost"][why].as_u64().unwrap_or(0));
     assert!(lost as u64 <= all.iter().sum(), "{stats}");
 }

@@ -1,4 +1,4 @@
-//! `ibfabric capture correlate` reads the files that `ibfabric rdma --capture` writes at both ends.
+//! `ibfabric capture correlate` reads the files that `ibfabric rdma --pcap` writes at both ends.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -30,8 +30,8 @@ impl Captures {
         let port = (18_700 + number).to_string();
         let path = |name: &str| directory.join(format!("{name}-{number}.pcapng"));
         let (client, server) = (path("client"), path("server"));
-        let common = ["--udp-port", &udp, "-p", &port, "--capture-ring", "16777216", "--capture"];
-        let fixed = ["rdma", "serve", "--listen", "127.0.0.1", "--clients", connections];
+        let common = ["--udp-port", &udp, "-p", &port, "--pcap-ring", "16777216", "--pcap"];
+        let fixed = ["rdma", "serve", "--listen", "127.0.0.1", "--exit-after", connections];
         let command = ibfabric(&[&fixed[..], &common, &[name(&server)]].concat());
         let mut serving = Running::ready(command);
         let (command, rest) =
@@ -51,7 +51,7 @@ impl Captures {
     }
 
     fn json(&self, more: &[&str]) -> Value {
-        let output = self.correlate(&[&["--format", "json"], more].concat());
+        let output = self.correlate(&[&["--json"], more].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("the text is JSON")
     }

@@ -164,7 +164,7 @@ fn file_is_printed_as_lines() {
 fn file_is_printed_as_objects() {
     let directory = Directory::new();
     let file = directory.file("good.pcapng", &sample());
-    let output = read(&[&file, "--format", "json"]);
+    let output = read(&[&file, "--json"]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
     let found = objects(&output);
     assert_eq!(found.len(), 7);
@@ -234,7 +234,7 @@ fn filters_select_packets() {
         (&["--count", "3"], &[1, 2, 3]),
         (&["--qpn", "0x33", "--count", "1"], &[5]),
     ] {
-        let output = read(&[&[&file, "--format", "json"], words].concat());
+        let output = read(&[&[&file, "--json"], words].concat());
         assert_eq!(output.status.code(), Some(0), "{words:?}");
         let found: Vec<u64> =
             objects(&output).iter().filter_map(|object| object["number"].as_u64()).collect();

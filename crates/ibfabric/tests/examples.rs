@@ -143,10 +143,10 @@ fn examples_run() {
     for example in examples("sim") {
         // Runs only the simulator: third-party tools may not be installed.
         let line = example.split('&').next().expect("the example is not empty");
-        let named = line.replace("--socket lab", "");
+        let named = line.replace("--name lab", "");
         let simulator = directory.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
         for example in examples("ctl") {
-            let line = example.replace("--socket lab", "");
+            let line = example.replace("--name lab", "");
             let output = directory.run(&format!("IBSIM_SOCKNAME={socket} {line}"));
             let printed = String::from_utf8_lossy(&output.stderr);
             // The simulated fabric has no node leaf-1, so this example fails.

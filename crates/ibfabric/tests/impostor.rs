@@ -137,8 +137,8 @@ fn consoles_of_other_users_are_refused() {
     }
     let name = format!("impostor-{}", std::process::id());
     console(&name);
-    is_refused(&run(&["sim", "ctl", "--socket", &name, "dump"]));
-    is_refused(&run(&["sm", "ctl", "--socket", &name, "status"]));
+    is_refused(&run(&["sim", "ctl", "--name", &name, "dump"]));
+    is_refused(&run(&["sm", "ctl", "--name", &name, "status"]));
     let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = folder.path().canonicalize().expect("the directory exists").join("acm.sock");
     console(&format!("ibfabric-acm:{}", socket.display()));
@@ -158,7 +158,7 @@ fn sockets_of_other_users_in_shared_folders_are_refused() {
     let socket = folder.path().join("socket");
     path(&socket);
     let socket = socket.display().to_string();
-    is_refused(&run(&["rtrs", "ctl", "--control", &socket, "list"]));
+    is_refused(&run(&["rtrs", "ctl", "--socket", &socket, "list"]));
     is_refused(&run(&["acme", "-S", &socket, "-P"]));
     is_refused(&run(&["acme", "-S", &socket, "-f", "n", "-d", "host-1"]));
 }
@@ -175,7 +175,7 @@ fn simulators_of_other_users_are_refused() {
     std::thread::sleep(Duration::from_millis(10));
     is_refused(&run(&["rdma", "ping", "node", "--attach", &name, "--node", "a"]));
     is_refused(&run(&["agent", "--attach", &name, "--node", "a"]));
-    is_refused(&run(&["agent", &format!("--ibsim={name}"), "--node", "a"]));
+    is_refused(&run(&["agent", &format!("--attach={name}"), "--node", "a"]));
 }
 
 /// Runs an impostor of the capture socket of another process.
@@ -225,15 +225,15 @@ fn mounts_and_attached_hcas_refuse_servers_of_other_users() {
     let socket = folder.path().join("socket");
     path(&socket);
     let socket = socket.display().to_string();
-    let words = ["rtrs", "ctl", "--control", &socket, "get", "a"];
+    let words = ["rtrs", "ctl", "--socket", &socket, "get", "a"];
     is_refused(&run(&words));
     console("ibfabric-rdma-127.0.0.99-4791");
-    let output = run(&["rdma", "devinfo", "-v", "--listen", "127.0.0.99"]);
+    let output = run(&["rdma", "devinfo", "-v", "--from", "127.0.0.99"]);
     let printed = text(&output.stderr) + &text(&output.stdout);
     assert!(!printed.contains("forged") && !printed.contains('\x1b'), "{printed}");
     let name = format!("impostor-sm-{}", std::process::id());
     ibsim(&name);
     std::thread::sleep(Duration::from_millis(10));
-    is_refused(&run(&["tracer", &format!("--ibsim={name}"), "--lid", "1"]));
-    is_refused(&run(&["sm", &format!("--ibsim={name}"), "--once"]));
+    is_refused(&run(&["tracer", &format!("--attach={name}"), "--lid", "1"]));
+    is_refused(&run(&["sm", &format!("--attach={name}"), "--once"]));
 }

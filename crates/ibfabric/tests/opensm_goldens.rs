@@ -29,7 +29,7 @@ fn sum_of(case: &Case) -> u32 {
         .arg("route")
         .arg(&prepared.net)
         .args(&prepared.ibfabric)
-        .args(["--format", "json", "--dump-dir"])
+        .args(["--json", "--dump-dir"])
         .arg(&dumps)
         .output()
         .expect("the program runs");

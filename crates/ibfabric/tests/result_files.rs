@@ -50,7 +50,7 @@ fn folder() -> TempDir {
 }
 
 /// Command lines that write more than 1 KiB to the file `result`.
-const WRITERS: [&str; 2] = ["gen xgft 8,8 1,8 -o result", "route net --report result"];
+const WRITERS: [&str; 2] = ["gen xgft 8,8 1,8 -o result", "route net --html result"];
 
 #[test]
 fn full_disk_keeps_former_result() {

@@ -37,7 +37,7 @@ fn simulator(name: &str) -> (Running, tempfile::TempDir) {
         .status()
         .expect("the program can be started");
     assert!(made.success());
-    let words = ["sim", fabric, "--socket", name, "--sm", "--mtu", "4096"];
+    let words = ["sim", fabric, "--name", name, "--sm", "--mtu", "4096"];
     (Running::ready(ibfabric(&words)), directory)
 }
 

@@ -28,7 +28,7 @@ struct Up {
 }
 
 fn command(name: &str, directory: &Path, words: &[&str]) -> Command {
-    let mut command = ibfabric(&["up", "--socket", name, "--size", "16M"]);
+    let mut command = ibfabric(&["up", "--name", name, "--size", "16M"]);
     command.args(words).env("XDG_RUNTIME_DIR", directory).env("TMPDIR", directory);
     command
 }
@@ -201,7 +201,7 @@ fn cut_link_is_routed_around_and_returns() {
     );
     assert_eq!(down["missing"], json!([]), "every node is reached over other links");
     // `ibfabric sim ctl` can also control the embedded simulator.
-    let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
+    let console = ibfabric(&["sim", "ctl", "--name", &up.name, "dump"]).output();
     assert!(console.expect("the program can be started").status.success());
     let load = up.get("load");
     assert_eq!(load["load"][link as usize], json!([0, 0]));
@@ -453,13 +453,13 @@ fn requests_from_other_origins_are_rejected() {
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
     // A second process cannot use the same HTTP port.
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
-    let (name, port) = (format!("{}-2", up.name), up.port.to_string());
-    let second = command(&name, directory.path(), &["--http", &port])
+    let (name, address) = (format!("{}-2", up.name), format!("127.0.0.1:{}", up.port));
+    let second = command(&name, directory.path(), &["--http", &address])
         .output()
         .expect("the program can be started");
     let printed = text(&second.stderr);
     assert_eq!((second.status.code(), printed.lines().count()), (Some(2), 1), "{printed}");
-    assert!(printed.contains(&port) && printed.contains("--http"), "{printed}");
+    assert!(printed.contains(&address) && printed.contains("--http"), "{printed}");
     assert_eq!(std::fs::read_dir(directory.path()).expect("the directory can be read").count(), 0);
 }
 
@@ -475,8 +475,12 @@ fn page_is_optional() {
     let printed: Vec<String> = lines.collect();
     assert!(printed.iter().any(|line| line == "try:"), "{printed:?}");
     assert!(!printed.iter().any(|line| line.contains("page")), "{printed:?}");
-    for words in [["--check", "--http", "0"], ["--no-http", "--http", "0"]] {
-        let refused = ibfabric(&["up"]).args(words).output().expect("the program can be started");
+    for words in [
+        &["selftest", "--http", "127.0.0.1"][..],
+        &["up", "--no-http", "--http", "127.0.0.1"],
+        &["up", "--http", "0.0.0.0"],
+    ] {
+        let refused = ibfabric(words).output().expect("the program can be started");
         assert_eq!(refused.status.code(), Some(2), "{words:?}");
     }
 }

@@ -57,7 +57,7 @@ impl Scene {
         generate.arg("gen").args(FABRIC).arg("-o").arg(&net);
         Running::start(generate)?.wait(PATIENCE)?;
         let mut sim = program();
-        sim.arg("sim").arg(&net).args(["--sm", "--socket", &simulator]);
+        sim.arg("sim").arg(&net).args(["--sm", "--name", &simulator]);
         let sim = Running::start(sim)?;
         sim.until("READY", PATIENCE)?;
         let mut running = vec![sim];

@@ -140,7 +140,7 @@ pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Resu
     nbd.args((0..case.paths).flat_map(|_| ["--path", "127.0.0.1"]));
     let socket = directory.join("nbd.sock");
     match case.over_tcp {
-        true => nbd.args(["--tcp", "127.0.0.1:0"]),
+        true => nbd.args(["--listen", "127.0.0.1:0"]),
         false => nbd.arg("--socket").arg(&socket),
     };
     let (_nbd, ready) = Running::start(&mut nbd)?;

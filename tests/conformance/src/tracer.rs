@@ -163,7 +163,7 @@ impl Case {
         count: usize,
     ) -> Result<(), StageError> {
         let file = file.display().to_string();
-        let more = [&["--pairs", &file, "--format", "json"][..], &HASTE].concat();
+        let more = [&["--pairs", &file, "--json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_u64).unwrap_or(9999);
         // ibsim does not relay combined-route probes. So the tracer can prove only paths that probes from the local
@@ -204,7 +204,7 @@ impl Case {
         if self.server != Server::WithAgents {
             host = "agent.example".to_owned();
             let binary = scene.gear.ibfabric.display().to_string();
-            let socket = format!("--ibsim={}", scene.seat.socket);
+            let socket = format!("--attach={}", scene.seat.socket);
             let words = [&*binary, "agent", &*socket, "--node", &*name, "--host-name", &*host];
             let words = words.map(str::to_owned).to_vec();
             agent = Some(scene.start_client(&Question { words, ..patient("") })?);
@@ -215,7 +215,7 @@ impl Case {
         scene.check(pongs == 3, || {
             format!("ibping received {pongs} of 3 responses ({})", kept.display())
         });
-        let more = [&["-l", &*lid, "--format", "json"][..], &HASTE].concat();
+        let more = [&["-l", &*lid, "--json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let verdict = found.pointer("/traces/0/hops").and_then(Value::as_array);
         let verdict = verdict.and_then(|hops| hops.last()).map(|hop| hop["verdict"].clone());
@@ -231,7 +231,7 @@ impl Case {
 fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
     let to = lids.iter().max().map(u16::to_string).unwrap_or_default();
     let trace = |scene: &Scene<'_>| {
-        let more = [&["-l", &*to, "--format", "json"][..], &HASTE].concat();
+        let more = [&["-l", &*to, "--json"][..], &HASTE].concat();
         json(&tracer(scene, &more)?)
     };
     let before = trace(scene)?;
@@ -245,7 +245,7 @@ fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError>
     let other = if out == 1 { 2 } else { out - 1 };
     let socket = scene.seat.socket.clone();
     let lie = format!("Misroute \"{name}\" {out} {other}");
-    scene.run_own(&["sim", "ctl", "--socket", &socket, &lie])?;
+    scene.run_own(&["sim", "ctl", "--name", &socket, &lie])?;
     let after = trace(scene)?;
     let hop = after.pointer("/traces/0/hops/1").cloned().unwrap_or_default();
     let said = after.pointer("/traces/0/result").and_then(Value::as_str).unwrap_or_default();
@@ -253,7 +253,7 @@ fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError>
         || said.contains(&format!("hop 2, ca {}", hop["guid"].as_str().unwrap_or("none")));
     scene.check(names && after["bad"] == 1, || format!("{lie}: {after}"));
     let mend = format!("Misroute \"{name}\" none");
-    scene.run_own(&["sim", "ctl", "--socket", &socket, &mend])?;
+    scene.run_own(&["sim", "ctl", "--name", &socket, &mend])?;
     let mended = trace(scene)?;
     scene.check(mended["bad"] == 0, || format!("{mend}: {mended}"));
     Ok(())
@@ -261,7 +261,7 @@ fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError>
 
 /// Runs ibfabric's tracer on the node of the other clients, and returns its output.
 fn tracer(scene: &Scene<'_>, more: &[&str]) -> Result<String, StageError> {
-    let socket = format!("--ibsim={}", scene.seat.socket);
+    let socket = format!("--attach={}", scene.seat.socket);
     let words = ["tracer", &*socket, "--node", &*scene.seat.node];
     scene.run_own(&[&words[..], more].concat())
 }

@@ -104,7 +104,7 @@ pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     let socket = format!("clients-{}", std::process::id());
     let (fabric, file) = setup.fabric;
     let mut up = Group::bound(setup.binary);
-    up.arg("up").arg(file).args(["--socket", &socket, "--seed", &setup.seed.to_string()]);
+    up.arg("up").arg(file).args(["--name", &socket, "--seed", &setup.seed.to_string()]);
     up.arg("--nbd").arg(directory.path().join("nbd.sock")).stdout(Stdio::piped());
     let mut up = Group::start(&mut up)?;
     wait_ready(&mut up)?;
@@ -300,7 +300,7 @@ impl RunningFabric<'_> {
     /// Executes a command on the simulator's console.
     fn control(&self, command: &str) -> io::Result<()> {
         let mut control = Command::new(self.setup.binary);
-        control.args(["sim", "ctl", "--socket", self.socket, command]);
+        control.args(["sim", "ctl", "--name", self.socket, command]);
         let output = control.output()?;
         if output.status.success() {
             return Ok(());

@@ -12,10 +12,7 @@ const CLIENTS: [(&str, &[&str]); 5] = [
     ("send", &["bw", "127.0.0.1", "--op", "send", "-s", "3000", "-n", "40"]),
     ("write", &["bw", "127.0.0.1", "--op", "write", "-s", "70000", "-n", "20"]),
     ("read", &["bw", "127.0.0.1", "--op", "read", "-s", "9001", "-n", "20"]),
-    (
-        "lat",
-        &["lat", "127.0.0.1", "--op", "write", "-s", "8", "-n", "40", "--capture-payload", "4"],
-    ),
+    ("lat", &["lat", "127.0.0.1", "--op", "write", "-s", "8", "-n", "40", "--pcap-payload", "4"]),
     ("ping", &["ping", "127.0.0.1", "-C", "5"]),
 ];
 
@@ -39,7 +36,7 @@ pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>
         "-p",
         &service,
     ]);
-    server.args(["--rping", "--rping-port", &rping, "--clients", &clients, "--capture"]);
+    server.args(["--rping", "--rping-port", &rping, "--exit-after", &clients, "--pcap"]);
     let mut server = Server(server.arg(&files[0]).stdout(Stdio::piped()).spawn()?);
     let mut line = String::new();
     BufReader::new(server.0.stdout.as_mut().ok_or("the output is not piped")?)
@@ -49,7 +46,7 @@ pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>
         let port = if name == "ping" { &rping } else { &service };
         let mut client = Command::new(binary);
         client.arg("rdma").args(words).args(["--from", "127.0.0.2", "--udp-port", &udp_text]);
-        let output = client.args(["-p", port, "--capture"]).arg(&file).output()?;
+        let output = client.args(["-p", port, "--pcap"]).arg(&file).output()?;
         if !output.status.success() {
             return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)).into());
         }

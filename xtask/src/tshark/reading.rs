@@ -268,7 +268,7 @@ fn same(ours: &Value, theirs: &str, kind: Kind) -> bool {
 /// Returns the JSON objects that `capture read` prints.
 fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
     let mut command = Command::new(binary);
-    command.args(["capture", "read", "--format", "json"]).arg(file);
+    command.args(["capture", "read", "--json"]).arg(file);
     for port in ports {
         command.args(["--udp-port", &port.to_string()]);
     }

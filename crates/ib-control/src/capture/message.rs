@@ -5,6 +5,7 @@ use ib_hca::trace::{PacketFilter, PacketTrace, Peer, Selection, Trigger};
 use ib_link::{Direction, MessageBlock, PacketCounts};
 use ib_types::{Gid, Qpn};
 use ib_wire::packet::Opcode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::recorder::{Autostop, Recorded};
@@ -211,7 +212,7 @@ pub struct ProgramInfo {
 }
 
 /// An HCA and its queue pairs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AdapterInfo {
     /// Number of the HCA in the program.
     pub adapter: u32,
@@ -226,7 +227,7 @@ pub struct AdapterInfo {
 }
 
 /// A queue pair.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QpInfo {
     /// Queue pair number.
     pub qpn: u32,
@@ -248,7 +249,7 @@ pub struct QpInfo {
 }
 
 /// A completed message.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MessageInfo {
     /// Index of the message in the order of completion at the queue pair, from 0.
     pub number: u64,
@@ -295,7 +296,7 @@ impl From<&MessageBlock> for MessageInfo {
 }
 
 /// A capture.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureInfo {
     /// Number of the capture in its program.
     pub capture: u64,
@@ -324,7 +325,7 @@ pub struct CaptureInfo {
 }
 
 /// Counters of a queue pair.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QpCounts {
     /// Queue pair number.
     pub qpn: u32,
@@ -335,7 +336,7 @@ pub struct QpCounts {
 
 /// Packet counts. When the capture has ended, each sent, received or lost packet is counted as one of: captured,
 /// overwritten, unwritten, skipped.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CountInfo {
     /// Packets that were written to the files.
     pub captured: u64,
@@ -360,7 +361,7 @@ pub struct CountInfo {
 }
 
 /// Counts of the sent packets, of the received ones, or of the lost ones.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionInfo {
     /// Packets that were written to the files.
     pub captured: u64,

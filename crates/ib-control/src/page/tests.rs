@@ -1,10 +1,13 @@
 use super::*;
 
+/// Any free port of the loopback device.
+const LOOPBACK: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
 /// Sends a request to a server of the page `up 1` and returns the response.
 fn request(request: &str) -> String {
-    let server = PageServer::bind(0).expect("a port is free");
+    let server = PageServer::bind(LOOPBACK).expect("a port is free");
     let address = server.address().expect("the listener has an address");
-    assert!(address.ip().is_loopback());
     server.serve(|| "up 1\n".to_owned()).expect("a thread can be created");
     let mut stream = TcpStream::connect(address).expect("connected");
     stream.write_all(request.as_bytes()).expect("sent");
@@ -37,7 +40,7 @@ fn other_paths_and_methods_are_errors() {
 
 #[test]
 fn idle_clients_do_not_block_others() {
-    let server = PageServer::bind(0).expect("a port is free");
+    let server = PageServer::bind(LOOPBACK).expect("a port is free");
     let address = server.address().expect("the listener has an address");
     server.serve(|| "up 1\n".to_owned()).expect("a thread can be created");
     let silent: Vec<TcpStream> =

@@ -10,9 +10,9 @@ use crate::cli::capture::{CaptureArgs, CaptureCommand};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
-mod correlate;
-mod live;
-mod read;
+pub(crate) mod correlate;
+pub(crate) mod live;
+pub(crate) mod read;
 
 pub(crate) fn run(args: &CaptureArgs, out: &mut Output) -> Result<Verdict, Failure> {
     match &args.command {

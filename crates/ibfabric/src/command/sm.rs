@@ -19,7 +19,7 @@ use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
 mod ctl;
-mod report;
+pub(crate) mod report;
 mod request;
 
 use request::{Asked, Request};

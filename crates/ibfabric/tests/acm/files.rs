@@ -21,7 +21,7 @@ fn ctl(socket: &str, words: &[&str]) -> String {
 #[test]
 fn reload_applies_options_or_names_those_that_need_restart() {
     let lab = Lab::new("again", &[]);
-    let known = |name: &str| lab.ctl(&["known", name])[0]["gid"].as_str().map(str::to_owned);
+    let known = |name: &str| lab.ctl(&["cache", name])[0]["gid"].as_str().map(str::to_owned);
     lab.resolves(&mut lab.client());
     let gid = known(HOSTS[1]).expect("the cache has the destination");
     let directory = lab.directory.path();
@@ -49,7 +49,7 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     let named = format!("addr_preload acm_hosts\naddr_data_file {}\n", path(&hosts));
     write(&format!("{named}recv_depth 77\nsa_depth 3\nserver_port 9999\nmax_destinations 50\n"));
     ctl(path(&socket), &["reload"]);
-    assert!(ctl(path(&socket), &["known", "stored-1"]).contains("from a file"));
+    assert!(ctl(path(&socket), &["cache", "stored-1"]).contains("from a file"));
     let printed = fs::read_to_string(&log).expect("the file can be read");
     let line = "recv_depth: found 77, the service uses 1024 until it is restarted";
     assert_eq!(printed.matches(line).count(), 1, "{printed}");
@@ -64,8 +64,8 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     let all = format!("log_file {elsewhere}\nlock_file {}-2\n{named}", path(&lock));
     fs::write(config.join("ibacm_opts.cfg"), all).expect("the file can be written");
     ctl(path(&socket), &["reload"]);
-    assert!(ctl(path(&socket), &["known", "stored-1"]).contains("no cached addresses"));
-    assert!(ctl(path(&socket), &["known", "stored-2"]).contains("from a file"));
+    assert!(ctl(path(&socket), &["cache", "stored-1"]).contains("no cached addresses"));
+    assert!(ctl(path(&socket), &["cache", "stored-2"]).contains("from a file"));
     let printed = fs::read_to_string(&log).expect("the file can be read");
     for key in ["log_file", "lock_file"] {
         assert_eq!(printed.matches(&format!("{key}: found")).count(), 1, "{printed}");
@@ -227,10 +227,10 @@ fn failed_service_keeps_port_file_of_running_one() {
 #[test]
 fn metrics_count_requests() {
     let port = free_port();
-    let number = port.to_string();
+    let address = format!("127.0.0.1:{port}");
     let mut lab = Lab::new("metrics", &[]);
     drop(lab.services.remove(0));
-    let service = lab.serve(0, &["--metrics-port", &number]);
+    let service = lab.serve(0, &["--metrics", &address]);
     lab.services.insert(0, service);
     let mut client = lab.client();
     for _ in 0..3 {

@@ -37,7 +37,7 @@ impl Running {
     /// multicast group.
     fn in_service(self, socket: &Path, count: usize) -> Self {
         let end = Instant::now() + Duration::from_secs(60);
-        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--format", "json"];
+        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--json"];
         loop {
             let output = ibfabric(&["acm", "ctl", "status"]).args(socket).output();
             let output = output.expect("the program can be started");
@@ -79,7 +79,7 @@ impl Lab {
         fs::write(&net, text).expect("the file can be written");
         let simulator = format!("acm-test-{name}-{}", std::process::id());
         let net = net.to_str().expect("the path is UTF-8");
-        let sim = Running::start(&["sim", net, "--sm", "--socket", &simulator]);
+        let sim = Running::start(&["sim", net, "--sm", "--name", &simulator]);
         let mut this = Self { directory, simulator, services: Vec::new(), _sim: sim };
         for number in 0..2 {
             let service = this.serve(number, more);
@@ -128,7 +128,7 @@ impl Lab {
 
     fn ctl(&self, words: &[&str]) -> Value {
         let socket = self.path(0);
-        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--format", "json"];
+        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--json"];
         let output = ibfabric(&["acm", "ctl"])
             .args(words)
             .args(socket)
@@ -166,13 +166,13 @@ fn name_is_resolved_cached_and_flushed() {
     for line in ["Destination: host-1", "Source: host-0", "SA verification: success"] {
         assert!(shown.contains(line), "{line} is missing: {shown}");
     }
-    let known = lab.ctl(&["known", HOSTS[1]]);
+    let known = lab.ctl(&["cache", HOSTS[1]]);
     assert_eq!(known[0]["address"], HOSTS[1]);
     let status = lab.ctl(&["status"]);
     assert_eq!(status["endpoints"][0]["up"], true);
     assert!(lab.ctl(&["flush"])["forgotten"].as_u64().is_some_and(|count| count > 0));
-    assert_eq!(lab.ctl(&["known"]), Value::Array(Vec::new()));
-    let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--format", "json"]);
+    assert_eq!(lab.ctl(&["cache"]), Value::Array(Vec::new()));
+    let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--json"]);
     assert_eq!(output.status.code(), Some(255));
     let result: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(result["services"][0]["paths"][0]["status"], 3);
@@ -316,7 +316,7 @@ fn disconnect_cancels_pending_requests() {
 
 #[test]
 fn socket_admits_owner_and_group_tcp_only_loopback() {
-    let lab = Lab::new("access", &["--tcp", "0"]);
+    let lab = Lab::new("access", &["--listen", "127.0.0.1:0"]);
     let mode = fs::metadata(lab.path(0)).expect("the socket exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
     // Finds the listening TCP sockets of the service: /proc/ID/fd has the inode numbers of its sockets, and
@@ -445,7 +445,7 @@ fn acme_writes_files_that_service_reads() {
     let directory = lab.directory.path().join("written");
     fs::create_dir(&directory).expect("the directory can be created");
     let place = directory.to_str().expect("the path is UTF-8");
-    let by_ibsim = format!("--ibsim={}", lab.simulator);
+    let by_ibsim = format!("--attach={}", lab.simulator);
     // acme attaches to the port of host-1 as an ACM service. A port accepts only one, so the running services exit.
     drop(lab.services.into_iter());
     let addresses = directory.join("ibacm_addr.cfg");
@@ -460,7 +460,7 @@ fn acme_writes_files_that_service_reads() {
         assert!(written.contains("host-1 host-1 1 default"), "{written}");
         fs::remove_file(&addresses).expect("the file exists");
     }
-    let output = ibfabric(&["acme", "-A", "-D", place, "--ibsim=nobody"])
+    let output = ibfabric(&["acme", "-A", "-D", place, "--attach=nobody"])
         .output()
         .expect("the program can be started");
     assert_eq!(output.status.code(), Some(2));

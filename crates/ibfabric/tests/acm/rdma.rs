@@ -88,7 +88,7 @@ fn write(lab: &Lab, service: Option<&Path>) -> (Value, String) {
 /// Like `write`, but over `queue_pairs` queue pairs.
 fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, String) {
     let mut command = ibfabric(&["rdma", "bw", "--attach", &lab.simulator, "--node", "host-2"]);
-    command.args([HOSTS[1], "-n", "10", "-s", "3000", "-q", queue_pairs, "--format", "json"]);
+    command.args([HOSTS[1], "-n", "10", "-s", "3000", "-q", queue_pairs, "--json"]);
     match service {
         Some(service) => command.arg("--acm").arg(service),
         None => command.env("RDMA_CM_USE_IB_ACM", "1"),
@@ -151,8 +151,8 @@ fn umad_service_and_hca_share_a_node() {
     let mut lab = Lab::new("shared", &[]);
     lab.resolves(&mut lab.client());
     let gid =
-        lab.ctl(&["known", HOSTS[1]])[0]["gid"].as_str().expect("the value is a string").to_owned();
-    let status = ibfabric(&["acm", "ctl", "status", "--format", "json", "--socket"])
+        lab.ctl(&["cache", HOSTS[1]])[0]["gid"].as_str().expect("the value is a string").to_owned();
+    let status = ibfabric(&["acm", "ctl", "status", "--json", "--socket"])
         .arg(lab.path(1))
         .output()
         .expect("the program can be started");

@@ -105,7 +105,7 @@ fn service_survives_exit_of_one_of_two_simulators() {
     let whole: String = guids.into_iter().map(str::to_owned).chain(hosts).collect();
     fs::write(&net, whole).expect("the file can be written");
     let simulator = format!("{}-far", lab.simulator);
-    let sim = Running::start(&["sim", path(&net), "--sm", "--socket", &simulator]);
+    let sim = Running::start(&["sim", path(&net), "--sm", "--name", &simulator]);
     let far = lab.path(8);
     let far_place = ["acm", "--attach", &simulator, "--node", "far-1", "--socket", path(&far)];
     let _far =

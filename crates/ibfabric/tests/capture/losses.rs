@@ -69,7 +69,7 @@ fn all_lost_packets_are_counted() {
     let file = place.path().join("a.pcapng");
     let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
-    server.object(&["start"], &["-w", path, "--payload", "0", "--ring", "65536"]);
+    server.object(&["start"], &["-w", path, "--payload", "0", "--buffer-size", "65536"]);
     // Each message has two packets.
     let iters = least / 2 / QPS + 1;
     let client = server
@@ -77,8 +77,8 @@ fn all_lost_packets_are_counted() {
         .output()
         .expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
-    let output = ibfabric(&["rdma", "devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp])
-        .args(["--format", "json"])
+    let output = ibfabric(&["rdma", "devinfo", "--from", "127.0.0.1", "--udp-port", &server.udp])
+        .args(["--json"])
         .output()
         .expect("the program can be started");
     let info: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
@@ -125,7 +125,7 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let mut lost = BTreeMap::<String, u64>::new();
     let mut last = 0;
     let mut count = 0_u64;
-    for line in text(&read(&["--format", "json"]).stdout).lines() {
+    for line in text(&read(&["--json"]).stdout).lines() {
         let frame: Value = serde_json::from_str(line).expect("the text is JSON");
         let name = frame["interface"].as_str().expect("the value is a string").to_owned();
         *lost.entry(name).or_default() += number(&frame["lost"]);

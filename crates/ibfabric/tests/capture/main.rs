@@ -53,7 +53,7 @@ impl Server {
     /// Runs a `capture` subcommand on this server.
     fn capture(&self, words: &[&str], more: &[&str]) -> Output {
         let pid = self.pid();
-        let all = [&["capture"], words, &["--pid", &pid, "--format", "json"], more].concat();
+        let all = [&["capture"], words, &["--pid", &pid, "--json"], more].concat();
         ibfabric(&all).output().expect("the program can be started")
     }
 
@@ -111,7 +111,8 @@ fn capture_has_all_counted_packets() {
     let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
     // The capture starts before a client connects, and includes queue pairs that are created later.
-    let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
+    let started =
+        server.object(&["start"], &["-w", path, "--payload", "64", "--buffer-size", "65536"]);
     assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
     let client = server.client(3000, &["-q", "3"]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
@@ -304,7 +305,7 @@ fn interrupted_client_leaves_no_queue_pair() {
     };
     wait(|| connected(true));
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
-    assert_eq!(client.wait().expect("the process can be awaited").code(), Some(2));
+    assert_eq!(client.wait().expect("the process can be awaited").code(), Some(143));
     wait(|| connected(false));
     let listed = server.object(&["list"], &[]);
     assert_eq!(listed["programs"][0]["qps"], Value::Array(Vec::new()), "{listed}");

@@ -1,5 +1,8 @@
 //! Runs the program, and checks its standard output, standard error and exit status.
 
+mod global;
+#[path = "../program/mod.rs"]
+mod program;
 mod route;
 
 use std::fs;
@@ -44,7 +47,7 @@ impl Directory {
 
 /// Runs `route`; returns the exit status and the JSON output.
 fn route(words: &[&str]) -> (Option<i32>, Value) {
-    let output = ibfabric(&[&["route"], words, &["--format", "json"]].concat());
+    let output = ibfabric(&[&["route"], words, &["--json"]].concat());
     let report = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("no JSON: {}", text(&output.stderr)));
     (output.status.code(), report)
@@ -60,24 +63,24 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     let lfts = Path::new(&dumps).join("opensm-lfts.dump").display().to_string();
     let levels = Path::new(&dumps).join("ibfabric-levels.dump").display().to_string();
     let check = |words: &[&str]| ibfabric(&[&["check", &net, "--lfts"], words].concat());
-    let output = check(&[&lfts, "--levels", &levels]);
+    let output = check(&[&lfts, "--sl-file", &levels]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-    // Without --levels, all packets use one service level, and the same tables can cause a deadlock.
+    // Without --sl-file, all packets use one service level, and the same tables can cause a deadlock.
     assert_eq!(check(&[&lfts]).status.code(), Some(1));
     let good = fs::read_to_string(&lfts).expect("the file can be read");
     let at = good.find("\n0x0001 ").expect("an LFT has an entry for LID 1") + 1;
     let damaged = format!("{}0x0001 200{}", &good[..at], &good[at + 10..]);
     let damaged = directory.file("damaged", damaged);
-    let output = check(&[&damaged, "--levels", &levels]);
+    let output = check(&[&damaged, "--sl-file", &levels]);
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(printed.contains("pairs of a switch and a LID that are broken"), "{printed}");
     // A file that is truncated within a line is malformed. If it is truncated at the end of a line, it lacks entries.
     let cut = good[..good.len() * 3 / 4].rfind('\n').expect("the file has lines") + 1;
     let broken = directory.file("broken", &good[..cut + 4]);
-    assert_eq!(check(&[&broken, "--levels", &levels]).status.code(), Some(2));
+    assert_eq!(check(&[&broken, "--sl-file", &levels]).status.code(), Some(2));
     let cut = directory.file("cut", &good[..cut]);
-    let output = check(&[&cut, "--levels", &levels, "--format", "json"]);
+    let output = check(&[&cut, "--sl-file", &levels, "--json"]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
     let shown = text(&output.stderr);
     assert!(shown.contains(": the table of switch ") && shown.contains("cut: line "), "{shown}");
@@ -231,8 +234,8 @@ fn interrupt_before_ready_fails() {
     let name = format!("cli-test-{}", std::process::id());
     let nbd = directory.path("nbd");
     for words in [
-        &["sim", &net, "--sm", "--socket", &name][..],
-        &["up", &net, "--no-http", "--socket", &name, "--nbd", &nbd],
+        &["sim", &net, "--sm", "--name", &name][..],
+        &["up", &net, "--no-http", "--name", &name, "--nbd", &nbd],
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
         let piped = command.args(words).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -253,8 +256,11 @@ fn absurd_numbers_and_endless_files_are_refused() {
     let directory = Directory::new();
     let net = directory.fabric(&["xgft", "2,2", "1,2"]);
     let cases: [(&[&str], &str); 4] = [
-        (&["rtrs", "serve", "--export", "a=mem:1M", "--spin", "99999999999"], "--spin"),
-        (&["rdma", "serve", "--spin", "60000000"], "--spin"),
+        (
+            &["rtrs", "serve", "--export", "a=mem:1M", "--busy-poll-us", "99999999999"],
+            "--busy-poll-us",
+        ),
+        (&["rdma", "serve", "--busy-poll-us", "60000000"], "--busy-poll-us"),
         (&["sim", &net, "--random-faults", "18446744073709551615"], "--random-faults"),
         (
             &[

@@ -73,7 +73,7 @@ fn credit_loop_is_printed_with_status_1() {
 fn failed_engines_are_named_and_next_is_used() {
     let directory = Directory::new();
     let net = directory.fabric(&["torus", "4x4"]);
-    let output = ibfabric(&["route", &net, "--engine", "ftree,updn", "--format", "json"]);
+    let output = ibfabric(&["route", &net, "--engine", "ftree,updn", "--json"]);
     let errors = text(&output.stderr);
     assert!(errors.contains("ftree cannot route this subnet"), "{errors}");
     assert!(errors.contains("updn cannot route this subnet"), "{errors}");
@@ -197,7 +197,7 @@ fn invalid_guid_file_lines_are_named_and_ignored() {
     let directory = Directory::new();
     let net = directory.fabric(&["mesh", "4x4"]);
     let roots = directory.file("roots", "# roots\n0x0002c90000200000\nrubbish\n");
-    let output = ibfabric(&["route", &net, "--engine", "updn", "-a", &roots, "--format", "json"]);
+    let output = ibfabric(&["route", &net, "--engine", "updn", "-a", &roots, "--json"]);
     let errors = text(&output.stderr);
     assert!(errors.contains("roots:3: found `rubbish`"), "{errors}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
@@ -236,7 +236,7 @@ fn fabric_is_read_from_standard_input() {
     let directory = Directory::new();
     let net = fs::read(directory.fabric(&["xgft", "3,3", "1,3"])).expect("the file can be read");
     let mut child = Command::new(env!("CARGO_BIN_EXE_ibfabric"))
-        .args(["route", "-", "--format", "json"])
+        .args(["route", "-", "--json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -315,7 +315,7 @@ fn vl_mapping_determines_deadlocks() {
     assert_eq!(status, Some(1), "all service levels share one VL: {report}");
     let levels = format!("{dumps}/ibfabric-levels.dump");
     let lfts = format!("{dumps}/opensm-lfts.dump");
-    let words = ["check", &net, "--lfts", &lfts, "--levels", &levels, "--sl2vl", &file];
+    let words = ["check", &net, "--lfts", &lfts, "--sl-file", &levels, "--sl2vl", &file];
     assert_eq!(ibfabric(&words).status.code(), Some(1));
     // minhop assigns no service levels, so this run removes the levels file that the run with lash has written.
     route(&[&net, "--engine", "minhop", "--dump-dir", &dumps]);

@@ -95,7 +95,7 @@ mod tests {
         ] {
             assert!(check(&root, bad).is_err(), "{bad}");
         }
-        assert!(!is_chore("cargo run --release --package ibfabric -- up --check"));
+        assert!(!is_chore("cargo run --release --package ibfabric -- selftest"));
         assert!(!is_chore("ibfabric gen torus 4x4"));
     }
 }

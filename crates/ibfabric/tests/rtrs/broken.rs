@@ -51,7 +51,7 @@ impl Broken {
 
     fn bench(&self, device: &str, words: &[&str]) -> Output {
         let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &self.udp];
-        let rest = ["--device", device, "--format", "json", "--bs", "64K", "--iodepth", "4"];
+        let rest = ["--device", device, "--json", "--bs", "64K", "--iodepth", "4"];
         let output = ibfabric(&[&common[..], &rest, words].concat()).output();
         output.expect("the program runs")
     }

@@ -52,7 +52,7 @@ impl Server {
 
     fn bench(&self, words: &[&str]) -> Output {
         let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &self.udp];
-        let words = [&common[..], &["--device", "disk0", "--format", "json"], words].concat();
+        let words = [&common[..], &["--device", "disk0", "--json"], words].concat();
         ibfabric(&words).output().expect("the program runs")
     }
 
@@ -89,7 +89,7 @@ fn written_data_is_read_back() {
 fn random_sizes_with_flush_and_discard_are_verified() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
     let words = ["--rw", "randrw", "--bsrange", "512-1M", "--fsync", "8", "--trim", "16"];
-    let more = ["--verify", "--io-size", "64M", "--iodepth", "4", "--jobs", "2"];
+    let more = ["--verify", "--io-size", "64M", "--iodepth", "4", "--numjobs", "2"];
     let output = server.bench(&[&words[..], &more].concat());
     let printed = text(&output.stderr);
     assert!(output.status.success(), "{printed}");
@@ -100,7 +100,7 @@ fn random_sizes_with_flush_and_discard_are_verified() {
         (&["--bsrange", "4K-1K"][..], "4096 is more than 1024"),
         (&["--bsrange", "4K"], "expected MIN-MAX"),
         (&["--runtime", "inf"], "expected seconds"),
-        (&["--idle=-1"], "expected seconds"),
+        (&["--start-delay=-1"], "expected seconds"),
         (&["--bs", "4K", "--bsrange", "4K-8K"], "cannot be used with"),
     ] {
         let output = server.bench(words);
@@ -252,7 +252,7 @@ fn nbd_clients_use_a_device() {
 #[test]
 fn clients_use_mtu_of_reject_message() {
     let server = Server::start(&["--export", "disk0=mem:1M", "--mtu", "1024"]);
-    let output = server.bench(&["--rw", "randrw", "--runtime", "0.2", "--wait", "5"]);
+    let output = server.bench(&["--rw", "randrw", "--runtime", "0.2", "--connect-timeout", "5"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
@@ -267,7 +267,8 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
         std::thread::sleep(Duration::from_secs(2));
         // The first client uses the default local address, so this client needs another address.
         let path = ["nbd", "--path", "127.0.0.5@127.0.0.1", "--udp-port", &server.udp];
-        let words = [&path[..], &["--socket", socket, "--device", "disk0", "--wait"]].concat();
+        let words =
+            [&path[..], &["--socket", socket, "--device", "disk0", "--connect-timeout"]].concat();
         let output = ibfabric(&[&words[..], &["0.5"]].concat()).output();
         let output = output.expect("the program runs");
         let printed = text(&output.stderr);
@@ -328,7 +329,7 @@ fn read_only_device_rejects_writes() {
     let output = { again }.output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("nbd.sock"), "{}", text(&output.stderr));
-    let tcp = ["--device", "disk0", "--tcp", "0.0.0.0:0", "--read-only"];
+    let tcp = ["--device", "disk0", "--listen", "0.0.0.0:0", "--read-only"];
     let output = ibfabric(&[&common[..], &tcp].concat()).output().expect("the program runs");
     assert!(text(&output.stderr).contains("over loopback only"), "{}", text(&output.stderr));
 }
@@ -367,7 +368,7 @@ fn interrupted_client_releases_device() {
     assert!(text(&output.stderr).contains("--size"), "{}", text(&output.stderr));
     works("a size beyond the end of the device");
     let nbd = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--device", "disk0"];
-    let output = ibfabric(&[&nbd[..], &["--tcp", "0.0.0.0:0"]].concat()).output();
+    let output = ibfabric(&[&nbd[..], &["--listen", "0.0.0.0:0"]].concat()).output();
     let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("over loopback only"), "{printed}");
     works("an invalid TCP address");
@@ -375,13 +376,17 @@ fn interrupted_client_releases_device() {
     let output = interrupted(long, Duration::from_secs(1));
     let (printed, figures) = (text(&output.stderr), text(&output.stdout));
     assert!(printed.contains("interrupted: ") && figures.contains("IO/s"), "{printed}{figures}");
+    assert_eq!(output.status.code(), Some(130));
     works("Ctrl-C");
     // No server listens at 127.0.0.77.
-    let words = ["nbd", "--path", "127.0.0.9@127.0.0.77", "--device", "disk0", "--tcp"];
+    let words = ["nbd", "--path", "127.0.0.9@127.0.0.77", "--device", "disk0", "--listen"];
     let output =
         interrupted(ibfabric(&[&words[..], &["127.0.0.1:0"]].concat()), Duration::from_millis(500));
     let printed = text(&output.stderr);
-    assert!(output.status.code() == Some(2) && printed.contains("interrupted before"), "{printed}");
+    assert!(
+        output.status.code() == Some(130) && printed.contains("interrupted before"),
+        "{printed}"
+    );
     let output = ibfabric(&[&bench[..6], &["--verify", "--device", "disk0"]].concat()).output();
     let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("--rw"), "{printed}");

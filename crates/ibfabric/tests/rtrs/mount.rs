@@ -43,7 +43,7 @@ impl Mounted {
         fs::create_dir_all(&dir).expect("the directory can be created");
         let [client, server] = ["client", "server"].map(|name| scene.at(name));
         let mut command = ibfabric(&["rtrs", "mount"]);
-        command.arg(&dir).arg("--control").arg(client).arg("--control").arg(server);
+        command.arg(&dir).arg("--socket").arg(client).arg("--socket").arg(server);
         command.stderr(Stdio::piped());
         Self { dir, running: Running::ready(command) }
     }
@@ -216,7 +216,7 @@ fn mount_ends_by_unmount_or_signal() {
     let mut tree = Mounted::start(&scene);
     assert_eq!(tree.end(Signal::KILL).code(), None);
     let mut again = ibfabric(&["rtrs", "mount"]);
-    again.arg(&tree.dir).arg("--control").arg(scene.at("server"));
+    again.arg(&tree.dir).arg("--socket").arg(scene.at("server"));
     let output = again.output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(

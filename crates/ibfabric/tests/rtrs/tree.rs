@@ -32,18 +32,18 @@ impl Scene {
         let dir = tempfile::tempdir().expect("a temporary directory can be created");
         let at = |name: &str| dir.path().join(name).to_str().expect("the path is UTF-8").to_owned();
         let ports = [free_tcp_port(), free_tcp_port()];
-        let [first, second] = ports.map(|port| port.to_string());
+        let [first, second] = ports.map(|port| format!("127.0.0.1:{port}"));
         let server = Server::start(&[
             "--export",
             "disk0=mem:16M",
-            "--control",
+            "--control-socket",
             &at("server"),
-            "--metrics-port",
+            "--metrics",
             &first,
         ]);
         let nbd = server.nbd(
             &at("nbd"),
-            &["--session", "host-1", "--control", &at("client"), "--metrics-port", &second],
+            &["--session", "host-1", "--control-socket", &at("client"), "--metrics", &second],
         );
         Self { dir, server, nbd, ports }
     }
@@ -55,7 +55,7 @@ impl Scene {
     /// Runs `rtrs ctl` on the control socket with this name in the test's directory.
     pub(crate) fn ctl(&self, socket: &str, words: &[&str]) -> Output {
         let socket = self.at(socket);
-        let common = ["rtrs", "ctl", "--control", socket.to_str().expect("the path is UTF-8")];
+        let common = ["rtrs", "ctl", "--socket", socket.to_str().expect("the path is UTF-8")];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     }
 
@@ -266,7 +266,7 @@ fn invalid_requests_return_error_numbers() {
     scene.set(attempts, "-1");
     scene.set(attempts, "5");
     assert_eq!(scene.get(attempts), "5\n");
-    let json = scene.ctl("client", &["--format", "json", "get", attempts]);
+    let json = scene.ctl("client", &["--json", "get", attempts]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("the text is JSON");
     assert_eq!((&json["path"], &json["value"]), (&attempts.into(), &"5\n".into()));
 
@@ -288,14 +288,14 @@ fn invalid_requests_return_error_numbers() {
         "0",
         "--export",
         "a=mem:1M",
-        "--control",
+        "--control-socket",
         taken,
     ]);
     unusable({ again }.output().expect("the program runs"), taken);
     let dir = scene.at("none");
-    let mount = ["rtrs", "mount", dir.to_str().expect("the path is UTF-8"), "--control", taken];
+    let mount = ["rtrs", "mount", dir.to_str().expect("the path is UTF-8"), "--socket", taken];
     unusable(ibfabric(&mount).output().expect("the program runs"), "expected a directory");
-    let mount = ["rtrs", "mount", "/tmp", "--control", "/nowhere/control"];
+    let mount = ["rtrs", "mount", "/tmp", "--socket", "/nowhere/control"];
     unusable(ibfabric(&mount).output().expect("the program runs"), "/nowhere/control");
 }
 
@@ -316,22 +316,21 @@ fn bench_accepts_new_path_while_running() {
         "disk0",
         "--session",
         "bench",
-        "--control",
+        "--control-socket",
         socket,
         "--rw",
         "randrw",
         "--verify",
         "--runtime",
         "3",
-        "--format",
-        "json",
+        "--json",
     ])
     .stdout(Stdio::piped())
     .stderr(Stdio::piped())
     .spawn()
     .expect("the program runs");
     let ctl = |words: &[&str]| {
-        let common = ["rtrs", "ctl", "--control", socket];
+        let common = ["rtrs", "ctl", "--socket", socket];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     };
     wait_until("the first path is connected", || {
@@ -390,7 +389,7 @@ fn paths_between_gids_are_added_and_named() {
     assert!(made.expect("the program runs").success());
     let name = format!("rtrs-tree-{}", std::process::id());
     let fabric = at("fabric.net");
-    let _sim = Running::ready(ibfabric(&["sim", &fabric, "--socket", &name, "--sm"]));
+    let _sim = Running::ready(ibfabric(&["sim", &fabric, "--name", &name, "--sm"]));
     let _server = Running::ready(ibfabric(&[
         "rtrs",
         "serve",
@@ -400,7 +399,7 @@ fn paths_between_gids_are_added_and_named() {
         "host-1",
         "--export",
         "disk0=mem:16M",
-        "--control",
+        "--control-socket",
         &at("server"),
     ]));
     let _nbd = Running::ready(ibfabric(&[
@@ -419,12 +418,12 @@ fn paths_between_gids_are_added_and_named() {
         &at("nbd"),
         "--session",
         "five",
-        "--control",
+        "--control-socket",
         &at("client"),
     ]));
     let ctl = |socket: &str, words: &[&str]| {
         let socket = at(socket);
-        let common = ["rtrs", "ctl", "--control", &socket];
+        let common = ["rtrs", "ctl", "--socket", &socket];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     };
     let printed = |output: Output| {

@@ -94,7 +94,7 @@ fn misplaced_console_command_names_sim_ctl() {
         for line in [
             &[&*word.to_ascii_lowercase()][..],
             &[word, "sw-x0y0[1]", "loss=1"],
-            &["--socket", "lab", word, "--format", "json"],
+            &["--name", "lab", word, "--json"],
         ] {
             let output = Command::new(PROGRAM)
                 .arg("sim")
@@ -118,9 +118,10 @@ fn misplaced_console_command_names_sim_ctl() {
 #[test]
 fn errors_on_standard_input_name_their_lines() {
     let simulator = Simulator::start(&[]);
-    let run = |format: &str| {
+    let run = |format: &[&str]| {
         let mut child = Command::new(PROGRAM)
-            .args(["sim", "ctl", "--socket", &simulator.socket, "--format", format])
+            .args(["sim", "ctl", "--name", &simulator.socket])
+            .args(format)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -136,13 +137,13 @@ fn errors_on_standard_input_name_their_lines() {
             .expect("the program reads its input");
         child.wait_with_output().expect("the process can be awaited")
     };
-    let output = run("text");
+    let output = run(&[]);
     assert_eq!(output.status.code(), Some(1));
     let lines: Vec<String> = printed(&output).lines().map(str::to_owned).collect();
     assert_eq!(lines[0], "ibfabric: stdin:3: no end port has LID 1");
     assert!(lines[1].starts_with("ibfabric: stdin:5: there is no node \"nobody\""), "{lines:?}");
     assert_eq!(lines.len(), 2);
-    let output = run("json");
+    let output = run(&["--json"]);
     let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
     let answers: Vec<serde_json::Value> =
         answers.map(|answer| answer.expect("the output is JSON")).collect();
@@ -175,7 +176,7 @@ fn console_finds_udp_simulator_like_clients() {
     for (words, environment) in [
         (&["--port", &port][..], &[][..]),
         (&["--port", &port], &[elsewhere]),
-        (&["--socket", &port], &[]),
+        (&["--name", &port], &[]),
         (&[], &[here, number]),
         (&[], &[here, number, elsewhere]),
         (&[], &[("IBSIM_SERVER_NAME", "localhost"), number]),
@@ -191,11 +192,11 @@ fn console_finds_udp_simulator_like_clients() {
             &[elsewhere, number][..],
             "no simulator listens on @nobody-has-this-name:console",
         ),
-        (&[], &[elsewhere], "; --socket NAME or --port N selects another one"),
-        (&["--socket", "nobody-has-this-name"], &[here, number], "on @nobody-has-this-name:"),
+        (&[], &[elsewhere], "; --name NAME or --port N selects another one"),
+        (&["--name", "nobody-has-this-name"], &[here, number], "on @nobody-has-this-name:"),
         (&[], &[("IBSIM_SERVER_NAME", "192.0.2.7"), number], "expected this machine"),
         (&[], &[here, ("IBSIM_SERVER_PORT", "x")], "IBSIM_SERVER_PORT is \"x\", expected a port"),
-        (&["--socket", "a", "--port", "7"], &[], "'--socket <NAME>' cannot be used with '--port"),
+        (&["--name", "a", "--port", "7"], &[], "'--name <NAME>' cannot be used with '--port"),
         (&["--port", "0"], &[], "expected 1 to 65335"),
     ] {
         let output = run(words, environment);

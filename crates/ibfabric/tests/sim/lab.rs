@@ -65,7 +65,7 @@ impl Simulator {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let socket = format!("ibfabric-test-{}-{number}", std::process::id());
-        let options = [&["--socket", &socket], options].concat();
+        let options = [&["--name", &socket], options].concat();
         Self::run(command, place, &options, socket.clone())
     }
 
@@ -92,14 +92,14 @@ impl Simulator {
 
     pub(crate) fn ctl(&self, words: &[&str]) -> Output {
         Command::new(PROGRAM)
-            .args(["sim", "ctl", "--socket", &self.socket])
+            .args(["sim", "ctl", "--name", &self.socket])
             .args(words)
             .output()
             .expect("the program can be started")
     }
 
     pub(crate) fn json(&self, words: &[&str]) -> Value {
-        let output = self.ctl(&[&["--format", "json"], words].concat());
+        let output = self.ctl(&[&["--json"], words].concat());
         serde_json::from_slice(&output.stdout).expect("the text is JSON")
     }
 

@@ -152,7 +152,7 @@ fn quit_stops_simulator_and_name_is_exclusive() {
     for signal in ["-TERM", "-INT"] {
         let simulator = Simulator::start(&[]);
         let again = Command::new(PROGRAM)
-            .args(["sim", "net", "--socket", &simulator.socket])
+            .args(["sim", "net", "--name", &simulator.socket])
             .current_dir(simulator.place.path())
             .output()
             .expect("the program can be started");
@@ -162,7 +162,7 @@ fn quit_stops_simulator_and_name_is_exclusive() {
         assert_eq!(simulator.end(signal), (Some(0), String::new()));
     }
     let nobody = Command::new(PROGRAM)
-        .args(["sim", "ctl", "--socket", "nobody-listens-here", "stats"])
+        .args(["sim", "ctl", "--name", "nobody-listens-here", "stats"])
         .output()
         .expect("the program can be started");
     assert_eq!(nobody.status.code(), Some(2));
@@ -203,7 +203,7 @@ fn closed_capture_pipe_does_not_stop_simulator() {
     );
     let socket = format!("ibfabric-test-{}-pcap", std::process::id());
     let mut child = Command::new(PROGRAM)
-        .args(["sim", net.to_str().expect("the path is UTF-8"), "--socket", &socket, "--pcap", "-"])
+        .args(["sim", net.to_str().expect("the path is UTF-8"), "--name", &socket, "--pcap", "-"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -59,12 +59,12 @@ fn conflicting_options_are_rejected() {
         (&["--port", "65336"], "expected 1 to 65335: clients use up to 200 ports after it"),
         (&["--log-level", "hops"], "the following required arguments were not provided:"),
         (&["--random-time", "1s"], "the following required arguments were not provided:"),
-        (&["--socket", "a", "--port", "7"], "'--socket' cannot be used with '--port'"),
-        (&["--socket", "a", "--replay", "b"], "'--socket' cannot be used with '--replay'"),
+        (&["--name", "a", "--port", "7"], "'--name' cannot be used with '--port'"),
+        (&["--name", "a", "--replay", "b"], "'--name' cannot be used with '--replay'"),
         (&["--port", "7", "--replay", "b"], "'--port <N>' cannot be used with '--replay <FILE>'"),
         (&["--addresses", "a", "--replay", "b"], "cannot be used with '--replay <FILE>'"),
         (&["--record", "a", "--replay", "b"], "cannot be used with '--replay <FILE>'"),
-        (&["--socket", ""], "found 0 bytes, expected a name of 1 to 80"),
+        (&["--name", ""], "found 0 bytes, expected a name of 1 to 80"),
         (&["--record", "-"], "--record -: expected a file"),
         (&["--script", "-"], "is used for two files"),
     ] {
@@ -95,15 +95,15 @@ fn socket_name_in_environment_is_no_conflict() {
 }
 
 #[test]
-fn format_option_may_follow_command() {
+fn json_option_may_follow_command() {
     let simulator = Simulator::start(&[]);
-    let format = ["--format", "json"];
+    let format = ["--json"];
     let (stats, dump) = (["stats"], ["dump", "sw-x0y0[1]"]);
     for words in [
         [&stats[..], &format].concat(),
         [&format[..], &stats].concat(),
         [&dump[..], &format].concat(),
-        ["dump", "--format=json", "sw-x0y0[1]"].to_vec(),
+        ["dump", "--json", "sw-x0y0[1]"].to_vec(),
         [&format[..], &["--"], &dump].concat(),
     ] {
         let output = simulator.ctl(&words);

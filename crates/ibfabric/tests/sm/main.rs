@@ -96,8 +96,8 @@ fn lids_survive_killed_daemon() {
 fn metrics_have_sweeps_and_port_counters() {
     let lab = Lab::start(&[]);
     let port = lab::free_port();
-    let number = port.to_string();
-    let options = ["--metrics-port", number.as_str(), "--perf-interval", "1"];
+    let address = format!("127.0.0.1:{port}");
+    let options = ["--metrics", address.as_str(), "--perf-interval", "1"];
     let mut daemon = Daemon::start(&lab, &options);
     daemon.is_up(1);
     lab.run_command("performanceset \"S-0002c90000200000\"[1] PortCounters.SymbolErrorCounter=7");
@@ -129,7 +129,7 @@ fn unroutable_fabric_is_not_ready() {
     lab::mesh(place.path());
     let socket = format!("ibfabric-sm-unroutable-{}", std::process::id());
     let output = Command::new(PROGRAM)
-        .args(["sim", "net", "--sm=updn,no_fallback", "--socket", &socket])
+        .args(["sim", "net", "--sm=updn,no_fallback", "--name", &socket])
         .current_dir(place.path())
         .output()
         .expect("the program can be started");
@@ -171,7 +171,7 @@ fn program_named_opensm_acts_as_opensm() {
     };
     fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nfdr10 2\n")
         .expect("the file can be written");
-    let ibsim = format!("--ibsim={}", lab.socket);
+    let ibsim = format!("--attach={}", lab.socket);
     let (status, output, errors) = run(&["-F", "conf", "-once", "-Rminhop", "-D0x43", &ibsim]);
     assert_eq!(status, Some(0), "{errors}");
     assert!(output.contains(" 0x02 -> SUBNET UP\n"), "{output}");
@@ -199,7 +199,7 @@ fn program_named_opensm_acts_as_opensm() {
             &["-foo=", "--lo"],
             "--lo: ambiguous option: expected --log_file or --log_limit or --log_prefix",
         ),
-        (&["--metrics-port", "99999"], "found `99999`, expected a number of 1 to 65535"),
+        (&["--metrics", "99999"], "found `99999`, expected ADDR:PORT with a port of 1 to 65535"),
         (&["--sm_sl", "3"], "--sm_sl: found `3`, expected 0"),
         (&["-F", "none"], "--config: cannot read none: "),
         (&["-d", "10"], "--debug: 10: found the test mode, expected 1 or 2"),

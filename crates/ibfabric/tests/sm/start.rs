@@ -19,10 +19,10 @@ fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
 fn daemon_startup_failure_is_printed_and_logged() {
     let lab = Lab::start(&[]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a TCP port is free");
-    let number = port.local_addr().expect("the socket is bound").port().to_string();
+    let address = port.local_addr().expect("the socket is bound").to_string();
     let log = ["-B", "--log", "log", "--pidfile", "pid"];
     for (options, expected) in [
-        (&["--metrics-port", number.as_str()][..], "cannot serve metrics on port "),
+        (&["--metrics", address.as_str()][..], "cannot serve metrics at 127.0.0.1:"),
         (&["--root-guids", "none"], "--root-guids: cannot read none: "),
         (&["--guid-routing-order", "none"], "--guid-routing-order: cannot read none: "),
         (&["--pconfig", "none"], "--pconfig: cannot read none: "),
@@ -208,8 +208,8 @@ fn configured_port_is_used() {
     assert!(here(&["--node", "H-0002c90000100002"]).contains(other));
     assert!(here(&["--node", "nope"]).contains("--node nope: the fabric has no such node"));
     assert!(here(&["--guid", "0xdead"]).contains("no end port has this GUID"));
-    // The name of the simulator may follow `--ibsim` as a separate word.
+    // The name of the simulator may follow `--attach` as a separate word.
     let mut command = Command::new(PROGRAM);
-    command.args(["sm", "--ibsim", &lab.socket, "-o"]);
+    command.args(["sm", "--attach", &lab.socket, "-o"]);
     assert_eq!(command.output().expect("the program can be started").status.code(), Some(0));
 }

@@ -40,9 +40,9 @@ Ca 1 "H-0000000000000013" # "manager"
 const ADDRESSES: &str = "0x1 192.168.77.1 fd00:77::1\n0x2 192.168.77.2 fd00:77::2\n";
 
 const SIMULATOR: &str =
-    "ibfabric sim /tmp/pair.net --addresses /tmp/addresses --socket lab --mtu 4096";
+    "ibfabric sim /tmp/pair.net --addresses /tmp/addresses --name lab --mtu 4096";
 const MANAGER: &str =
-    "SIM_HOST=H-0000000000000013 ibfabric sm --ibsim=lab --subnet-prefix 0xfd00007700000000";
+    "SIM_HOST=H-0000000000000013 ibfabric sm --attach=lab --subnet-prefix 0xfd00007700000000";
 const SERVICE: &str = "ibfabric acm --attach lab --node H-0000000000000011";
 const OTHER: &str = "ibfabric acm --attach lab --node H-0000000000000012 --socket /run/2.sock";
 

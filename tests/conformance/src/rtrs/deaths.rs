@@ -28,7 +28,7 @@ pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     });
     let ours = our_client(scene, GUEST, &["--rw", "randwrite", "--session", "another"])?;
     let ours = scene.fails(ours)?;
-    // The client retries until the time of `--wait` has passed.
+    // The client retries until the time of `--connect-timeout` has passed.
     scene.expect_lines(&ours, "EPERM, another client has the device open for writing; retrying", 1);
     scene.expect_lines(&ours, "not open after 30 s: the server refuses device dev/vda: EPERM", 1);
     let gone = "for n in $(seq 90); do [ -e /sys/devices/virtual/rtrs-server/dies ] || break; sleep 1; done; \

@@ -21,7 +21,8 @@ pub(super) fn both_ways(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     let server = our_server(scene, MEMORY, &[])?;
     map(scene, PATH)?;
-    let options = ["--rw", "randrw", "--bs", "64K", "--verify", "--io-size", "16M", "--idle"];
+    let options =
+        ["--rw", "randrw", "--bs", "64K", "--verify", "--io-size", "16M", "--start-delay"];
     let ours = our_client(scene, "fd00:77::1", &[&options[..], &[&seconds.to_string()]].concat())?;
     run_in_guest_within(scene, &format!("sleep {seconds}"), LIMIT + Duration::from_secs(seconds))?;
     let ours = scene.succeeds(ours)?;

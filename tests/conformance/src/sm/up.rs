@@ -84,7 +84,7 @@ fn routes(
     let net = net.display().to_string();
     let arguments =
         ["route", &net, "--engine", expected.engine, "-l", &lmc, "--dump-dir", "computed"];
-    let json = scene.run_own(&[&arguments[..], &["--format", "json"]].concat())?;
+    let json = scene.run_own(&[&arguments[..], &["--json"]].concat())?;
     let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| {
         StageError::Failed(format!("ibfabric route prints invalid JSON: {error}: {json}"))
     })?;

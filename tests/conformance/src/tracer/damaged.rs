@@ -135,10 +135,8 @@ pub fn trial(
     }
     let damage = damage(&mut scene, &mut rng, is_ibsim)?;
     let file = file.display().to_string();
-    let found = json(&tracer(
-        &scene,
-        &[&["--pairs", &file, "--format", "json", "-v"][..], &HASTE].concat(),
-    )?)?;
+    let found =
+        json(&tracer(&scene, &[&["--pairs", &file, "--json", "-v"][..], &HASTE].concat())?)?;
     let traces = found["traces"].as_array().cloned().unwrap_or_default();
     let mut tally = Tally::default();
     for ((pair, path), trace) in pairs.iter().zip(&paths).zip(&traces) {

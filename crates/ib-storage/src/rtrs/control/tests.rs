@@ -162,19 +162,19 @@ fn slow_silent_or_invalid_clients_do_not_block_others() {
 }
 
 #[test]
-fn metrics_are_served_on_loopback() {
-    let port = {
+fn metrics_are_served_at_an_address() {
+    let address = {
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        free.local_addr().expect("it has one").port()
+        free.local_addr().expect("it has one")
     };
-    let control = Control::open(None, Some(port)).expect("the port is free");
-    let taken = Control::open(None, Some(port)).map(drop).expect_err("it is taken");
-    assert!(matches!(taken, OpenError::Metrics { port: it, .. } if it == port), "{taken}");
+    let control = Control::open(None, Some(address)).expect("the port is free");
+    let taken = Control::open(None, Some(address)).map(drop).expect_err("it is taken");
+    assert!(matches!(taken, OpenError::Metrics { address: it, .. } if it == address), "{taken}");
     let _program = Program::start(control, |ask| {
         assert_eq!(ask, ControlRequest::Metrics);
         Some(message::metrics("ibfabric_rtrs_server_sessions 1\n".to_owned()))
     });
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("the request is accepted");
     let mut page = String::new();
     stream.read_to_string(&mut page).expect("a reply");

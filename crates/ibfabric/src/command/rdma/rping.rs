@@ -12,6 +12,7 @@ use std::time::{Duration, Instant as WallClock};
 use ib_device::{Endpoint, EndpointOptions, Request};
 use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode};
 use ib_types::text::escaped;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage};
@@ -36,7 +37,7 @@ const SENT: u64 = 2;
 const MOVED: u64 = 3;
 
 /// The result of `rdma ping`; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     peer: String,
     pings: u64,
@@ -185,7 +186,7 @@ impl Pinged {
 }
 
 pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
+    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.local, &args.peer)?;
     let qp = stage.queue_pair(16, 4)?;
     let size = args.size as usize;
     stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
@@ -216,7 +217,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         }
         let back = buffer.memory.to_vec(DATA + size, size).expect("the range is within the region");
         wrong += u64::from(back != text);
-        if args.verbose {
+        if args.verbose > 0 && !args.json {
             let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);
             writeln!(out, "ping data: {}", escaped(&String::from_utf8_lossy(&back[..end])))?;
         }
@@ -232,7 +233,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         retransmits: stage.device.hca().counters().retransmitted,
         icrc_errors: stage.device.link_counters().icrc_errors,
     };
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => {
             let Report { peer, pings, wrong, us_per_ping, .. } = &report;
@@ -253,4 +254,9 @@ fn ping(number: u64, size: usize) -> Vec<u8> {
     text.truncate(size - 1);
     text.push(0);
     text
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

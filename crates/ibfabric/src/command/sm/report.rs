@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use ib_daemons::sm::SubnetUp;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::command::summary::peak_rss_mb;
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::{Format, Output};
 
 /// The report that the SM prints each time the subnet comes up; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     engine: &'static str,
     requested: String,
@@ -37,7 +38,7 @@ struct Report {
 }
 
 /// How long the parts of a sweep took, in milliseconds.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, JsonSchema)]
 struct Times {
     discover: f64,
     route: f64,
@@ -106,4 +107,9 @@ pub(super) fn print(
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

@@ -11,7 +11,7 @@ use ib_tracer::TracerAgent;
 use ib_types::Instant;
 use ib_wire::mad::Method;
 
-use crate::failure::{Failure, say};
+use crate::failure::{Failure, note};
 
 /// The SM runs for at least this virtual time after the console commands, so that it receives all traps.
 const FOLLOWS: Duration = Duration::from_secs(1);
@@ -125,7 +125,7 @@ impl Managed {
             match event {
                 SmEvent::SubnetUp(_) => is_up = true,
                 SmEvent::NoPlan(why) => self.refused = Some(why),
-                SmEvent::Warning(warning) => say!("{warning}"),
+                SmEvent::Warning(warning) => note!("{warning}"),
                 _ => {}
             }
         }

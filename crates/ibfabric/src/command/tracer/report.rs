@@ -9,6 +9,7 @@ use ib_tracer::{
     Tracer, Verdict,
 };
 use ib_types::{Guid, NodeKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::pairs::Pair;
@@ -48,7 +49,7 @@ pub(super) struct Report<'a> {
 }
 
 /// Number of paths by result.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 struct Tally {
     pairs: usize,
     good: usize,
@@ -59,7 +60,7 @@ struct Tally {
 }
 
 /// Number of hops by result.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 struct HopTally {
     validated: usize,
     seen: usize,
@@ -68,8 +69,8 @@ struct HopTally {
 }
 
 /// The JSON output: counts of all paths, hops and MADs, and the requested traces. Field names are JSON keys.
-#[derive(Serialize)]
-struct Whole<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Whole<'a> {
     #[serde(flatten)]
     tally: Tally,
     mads: u64,
@@ -80,7 +81,7 @@ struct Whole<'a> {
 }
 
 /// A trace; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TraceReport {
     from: Option<String>,
     to: String,
@@ -98,7 +99,7 @@ struct TraceReport {
 }
 
 /// A hop; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HopReport {
     /// The egress port of the preceding node.
     out: u8,
@@ -155,9 +156,9 @@ impl<'a> Report<'a> {
         let model = tracer.model();
         self.count(result);
         let is_good = result.as_ref().is_ok_and(Trace::is_good);
-        match self.args.format {
+        match self.args.output() {
             TraceFormat::Json => {
-                if self.is_single || self.args.verbose || !is_good {
+                if self.is_single || self.args.verbose > 0 || !is_good {
                     let report = self.trace_report((from, to), result, tracer);
                     self.traces.push(report);
                 }
@@ -168,11 +169,11 @@ impl<'a> Report<'a> {
             },
             TraceFormat::Text => {
                 if let Ok(trace) = result
-                    && self.args.verbose
+                    && self.args.verbose > 0
                 {
                     self.print_way(trace, tracer, out)?;
                 }
-                if self.is_single || self.args.verbose || !is_good {
+                if self.is_single || self.args.verbose > 0 || !is_good {
                     writeln!(out, "{}", self.sentence((from, to), result, model))?;
                     if let Ok(trace) = result {
                         self.print_evidence(trace, tracer, out)?;
@@ -195,7 +196,7 @@ impl<'a> Report<'a> {
         let timeouts = counters.timeouts;
         let ms = elapsed.as_secs_f64() * 1e3;
         let tally = self.tally;
-        match self.args.format {
+        match self.args.output() {
             TraceFormat::Json => {
                 let traces = &self.traces;
                 out.json(&Whole { tally, mads, retries, timeouts, ms, traces })
@@ -215,7 +216,7 @@ impl<'a> Report<'a> {
                         "hops: {validated} validated, {seen} seen, {bad} bad, {not_proven} not proven"
                     )?;
                 }
-                if !self.is_single || self.args.verbose {
+                if !self.is_single || self.args.verbose > 0 {
                     writeln!(
                         out,
                         "{mads} MADs sent, {retries} retries, {timeouts} timeouts; {ms:.0} ms"
@@ -344,7 +345,7 @@ impl<'a> Report<'a> {
         let Some((_, (hop, verdict))) = named_hop(trace) else { return Ok(()) };
         let known = (&self.names, tracer.model());
         let all = tracer.evidence(hop, trace.lid);
-        if !self.args.verbose {
+        if self.args.verbose == 0 {
             writeln!(out, "  evidence: {}", evidence(&all, hop, known))?;
         } else if let Verdict::Suspected(why) = verdict {
             for candidate in &why.candidates {

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use ib_capture::correlate::{
     Clocks, MatchCounts, Message, PERCENTILES, Part, Percentiles, QpEndpoint,
 };
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use ib_report::findings::{Findings, PairFindings};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Report {
     files: Vec<FileReport>,
     captured: u64,
@@ -28,7 +29,7 @@ pub(super) struct Report {
     notes: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FileReport {
     name: String,
     captured: u64,
@@ -42,7 +43,7 @@ struct FileReport {
     end_ns: Option<u64>,
 }
 
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 struct ClockReport {
     state: &'static str,
     offset_us: Option<f64>,
@@ -55,7 +56,7 @@ struct ClockReport {
     packets_backward: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Packets {
     matched: u64,
     sent_only: u64,
@@ -63,13 +64,13 @@ struct Packets {
     sent_again: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EndReport {
     address: String,
     qpn: Option<u32>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PairReport {
     from: EndReport,
     to: EndReport,
@@ -84,7 +85,7 @@ struct PairReport {
     list: Option<Vec<MessageReport>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct MessageReport {
     operation: &'static str,
     psn: u32,
@@ -100,7 +101,7 @@ struct MessageReport {
     total_us: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TimingReport {
     from: String,
     to: String,
@@ -241,4 +242,9 @@ fn spread(spread: &Percentiles) -> BTreeMap<&'static str, f64> {
 
 fn micros(nanos: i64) -> f64 {
     nanos as f64 / 1e3
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

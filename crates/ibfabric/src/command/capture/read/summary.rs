@@ -6,7 +6,7 @@ use ib_capture::FrameError;
 use ib_pcap::Statistics;
 
 use super::Found;
-use crate::failure::say;
+use crate::failure::note;
 
 /// A capture interface: the number of the pcapng section, and the number of the interface within the section.
 type Interface = (u32, u32);
@@ -58,12 +58,12 @@ impl Summary {
     pub(super) fn say(&self, file: &str) {
         let Self { frames, packets, .. } = self;
         let foreign = frames - packets;
-        say!(
+        note!(
             "{file}: {frames} frames, {packets} packets, {foreign} non-RDMA; {} missing in the capture",
             self.lost_in_all()
         );
         if self.wrong > 0 {
-            say!("{file}: {} packets with a wrong ICRC", self.wrong);
+            note!("{file}: {} packets with a wrong ICRC", self.wrong);
         }
         for (interface, (name, statistics)) in &self.interfaces {
             let name = name.clone().unwrap_or_else(|| format!("interface {}", interface.1));
@@ -85,14 +85,14 @@ impl Summary {
                 .zip(counts)
                 .filter_map(|(what, count)| count.map(|count| format!("{count} {what}")))
                 .collect();
-            say!("{name}: {}", parts.join(", "));
+            note!("{name}: {}", parts.join(", "));
         }
         if self.packets == 0
             && let Some((port, count)) = self.others.iter().max_by_key(|(_, count)| **count)
         {
             let known = [&[4791], &self.ports[..]].concat();
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-            say!(
+            note!(
                 "found no RoCEv2 at UDP port {}, but {count} frames to port {port}: expected --udp-port {port} if these are RoCEv2",
                 known.join(", ")
             );

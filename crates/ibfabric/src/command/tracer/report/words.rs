@@ -4,6 +4,7 @@ use ib_tracer::{
     Component, FabricModel, Hop, Judgement, NodeNumber, Observation, PacketFate, Probe, Reason,
     Suspicion, Verdict, Witness,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Names;
@@ -154,7 +155,7 @@ pub(super) fn component(it: Component, (names, model): (&Names, &FabricModel)) -
 }
 
 /// Observations of a hop; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct EvidenceReport {
     probe: &'static str,
     lid: u16,
