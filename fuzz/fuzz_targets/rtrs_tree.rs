@@ -1,7 +1,7 @@
 //! RTRS receives arbitrary requests on the socket for its tree of statistics and controls. Arbitrary values are written
 //! into the tree.
 //!
-//! Checks that every path in the tree that a listing shows exists. Each line of the input is a request of the socket
+//! Checks that every entry of a directory listing exists in the tree. Each line of the input is a request of the socket
 //! protocol, or `PATH=VALUE`, which writes the value to this path at client and server.
 #![no_main]
 
@@ -21,7 +21,7 @@ mod wire;
 
 use lab::{Lab, Nodes, quick_client, small_server};
 
-/// How many lines of the input are executed at most.
+/// The maximum number of lines of the input that are executed.
 const MOST: usize = 64;
 
 impl Ports for Nodes {

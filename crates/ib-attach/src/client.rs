@@ -316,8 +316,8 @@ impl AttachedPort {
         Ok(())
     }
 
-    /// Waits until a frame arrives, a slot is free (if `wants_room` is true), the time `until` has
-    /// come, or `alarm` is rung. Then processes messages of the simulator.
+    /// Waits until a frame or message arrives, a slot is free (if `wants_room` is true), `until` is reached, or the
+    /// bell of `alarm` is rung. Processes the messages that arrive.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected or sent an invalid message, or if a system call

@@ -139,7 +139,7 @@ impl Orders {
         Ok(Self(orders))
     }
 
-    /// Returns a command, such as to stop or to reload, whose signal was received since the last call, if any.
+    /// Returns an order whose signal has arrived, and forgets the signal. Returns `None` if no signal has arrived.
     pub fn take(&mut self) -> Option<Order> {
         let given = self.0.iter().find(|(_, given)| given.swap(false, Ordering::SeqCst));
         given.map(|&(order, _)| order)

@@ -15,9 +15,9 @@ use ib_wire::packet::{RoceAddresses, RoceNetwork};
 use super::icrc::{Headers, IcrcCheck, Tables};
 use super::*;
 
-/// Size of a block, which is sent as packets of 1,024 bytes, and number of blocks that a run
-/// writes.
+/// Size of a block in bytes. A block is sent as packets of 1,024 bytes.
 const BLOCK: usize = 4096;
+/// Number of blocks that a run writes.
 const BLOCKS: usize = 200;
 
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];

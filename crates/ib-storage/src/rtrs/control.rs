@@ -41,7 +41,7 @@ pub enum OpenError {
     /// The control socket cannot be opened.
     #[error("{}: {source}", path.display())]
     Socket {
-        /// The socket.
+        /// Path of the control socket.
         path: PathBuf,
         /// The reason why the control socket cannot be opened.
         source: io::Error,

@@ -26,8 +26,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Sets the environment variables of a client. If `node` is `None`, the client runs on the default
-    /// node.
+    /// Sets the environment variables of a client. If `node` is `None`, the client runs on the default node.
     pub fn dress(&self, command: &mut Command, node: Option<&str>) {
         command
             .env("LD_PRELOAD", &self.preload)

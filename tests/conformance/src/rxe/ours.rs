@@ -96,8 +96,8 @@ fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     check_no_retries(scene)
 }
 
-/// Checks that the kernel has lost and retransmitted no packet. A few duplicates from ibfabric are permitted: if
-/// an acknowledgement is late, ibfabric retransmits the last packet as a probe.
+/// Checks that the kernel has lost and retransmitted no packet. A few duplicates from ibfabric are permitted: if an
+/// acknowledgement is late, ibfabric retransmits the last packet as a probe.
 pub(super) fn check_no_retries(scene: &mut Scene<'_>) -> Result<(), RunError> {
     for counter in ["retry_exceeded_err", "completer_retry_err", "rcvd_seq_err"] {
         scene.gained(counter, 0..=0)?;

@@ -66,7 +66,7 @@ impl ServerControl {
         moved
     }
 
-    /// As [`Control::begin_wait`].
+    /// Calls [`Control::begin_wait`], and returns its result.
     pub(in crate::rtrs) fn begin_wait(&mut self) -> bool {
         self.control.begin_wait()
     }
