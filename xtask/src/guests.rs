@@ -43,7 +43,7 @@ pub(crate) struct GuestResults {
     pub(crate) failed: usize,
 }
 
-/// Returns the cases that `--only` selects for at least one MTU. Fails if there are none.
+/// Returns the cases that `--only` selects for at least one MTU. Fails if no case matches.
 pub(crate) fn selected_cases(mut list: Vec<Case>, selection: &Selection) -> Result<Vec<Case>> {
     list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
     if list.is_empty() { Err("no case has that name".into()) } else { Ok(list) }

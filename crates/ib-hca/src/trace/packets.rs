@@ -288,7 +288,7 @@ impl PacketWriter {
         self.ring.triggered.store(self.noted.all(), Ordering::Relaxed);
     }
 
-    /// Tells the reader that the trace has ended.
+    /// Notifies the reader that the trace has ended.
     pub(super) fn end(&self) {
         self.ring.ended.store(true, Ordering::Release);
     }
@@ -323,7 +323,7 @@ struct EntrySizes {
     length: u32,
     /// Number of recorded bytes of the packet.
     recorded: usize,
-    /// Size of the comment, which says where and why the packet was lost; 0 for no comment.
+    /// Size of the comment, which states where and why the packet was lost; 0 for no comment.
     comment: usize,
 }
 
@@ -433,7 +433,7 @@ impl PacketReader {
         Self { ring, qpn, chunk, done: 0, position: 0, expected, overwritten, comment }
     }
 
-    /// Copies unread packets from the ring into `chunk`. Returns false if there are none.
+    /// Copies unread packets from the ring into `chunk`. Returns false if all packets were read.
     fn refill(&mut self) -> bool {
         let ring = &*self.ring;
         loop {

@@ -8,7 +8,7 @@
 //! | Waiting | the request was sent | the response, its first segment, or a timeout |
 //! | Receiving | segments of the response are received | the last segment, or a timeout |
 //!
-//! After a timeout in state Waiting, an RMPP request stays in this state if a retry is left.
+//! After a timeout in state Waiting, an RMPP request remains in this state if a retry is left.
 
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ impl Network {
         }
         self.update_link(port);
         // If the link has come up again, `update_link` has already sent the link state traps. If it
-        // stays down, they are sent here.
+        // remains down, they are sent here.
         if was_up && !self.fabric.port(port).is_up() {
             self.trap_ends(port, peer);
         }

@@ -159,7 +159,7 @@ impl<'a> Descriptors<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the descriptor at an index; `None` if there is none.
+    /// Returns the descriptor at an index; `None` if the index is too large.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Descriptor> {
         self.iter().nth(index)

@@ -107,7 +107,7 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
     let [good, other, odd] = [11, 12, 13].map(|number| lab.path(number));
-    // The MTU of the stub's path is 512 bytes, less than that of the SA's path. So the MTU tells which path is used.
+    // The MTU of the stub's path is 512 bytes, less than that of the SA's path. So the MTU reveals the path in use.
     let small = PathRecord { mtu: MtuCode(2), ..path };
     let good = OnePath::start(good, small);
     let (found, printed) = write(&lab, Some(&good.socket));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::network::Network;
 
-/// Maximum number of dimensions. A network with more is treated as one without dimensions, because so many dimensions
+/// Maximum number of dimensions. A network with more is treated as one without dimensions, because more dimensions
 /// do not improve the routes.
 const MOST: usize = 64;
 

@@ -38,7 +38,11 @@ fn console_sets_a_counter_in_both_attributes() {
         let others = (shown.rcv_data, full.rcv_data);
         assert_eq!(others, (if reset { 0 } else { 80_000 }, 80_000), "other counters are kept");
         sim.port_mut(at).counters.xmit_data += 3;
-        assert_eq!(port_counters(&mut sim, client, false).xmit_data, 8, "counting goes on from 5");
+        assert_eq!(
+            port_counters(&mut sim, client, false).xmit_data,
+            8,
+            "counting continues from 5"
+        );
     }
 }
 
