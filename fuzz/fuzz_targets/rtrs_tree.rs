@@ -1,8 +1,8 @@
-//! RTRS receives arbitrary requests on the socket for its tree of statistics and controls. Arbitrary values are written
-//! into the tree.
+//! Applies arbitrary requests to the trees of statistics and controls of an RTRS client and an RTRS server.
 //!
-//! Checks that every entry of a directory listing exists in the tree. Each line of the input is a request of the socket
-//! protocol, or `PATH=VALUE`, which writes the value to this path at client and server.
+//! Each line of the input is a request in the protocol of the control socket, or `PATH=VALUE`. In both trees, the fuzz
+//! target lists and reads the path of the line, and writes its value. It checks that every entry of a directory listing
+//! exists in the tree.
 #![no_main]
 
 use std::time::Duration;

@@ -27,11 +27,11 @@ pub struct Geometry {
     pub read_only: bool,
 }
 
-/// Identifies the data of a device by two numbers. If either number has changed, the device contains different data,
-/// or completed writes may have been lost.
+/// Two numbers by which a client detects that a device was replaced or has lost completed writes. Writes to the device
+/// do not change these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// A number that changes when the device contains different data.
+    /// A number that identifies the file, disk or memory with the data. Another number means that it was replaced.
     pub medium: u32,
     /// A number that changes if the device may have lost completed writes that were not flushed.
     pub cache: u32,

@@ -61,8 +61,10 @@ pub struct CmConfig {
     /// for their RTU, and ends the oldest of them. So no address can shut out others with REQs that it does not
     /// complete. If no connection waits for its RTU, the CM rejects the REQ.
     pub max_half_open: usize,
-    /// Maximum retransmission timeout of a REP, and maximum of this timeout times the number of retransmissions. So a
-    /// connection waits for its RTU at most twice this time, plus the timeouts of MRAs that the peer sends.
+    /// Limits how long a connection waits for its RTU. The retransmission timeout of the REP is at most this time. The
+    /// number of retransmissions is at most this time divided by the retransmission timeout.
+    ///
+    /// So the connection waits at most twice this time, plus the timeouts of MRAs that the peer sends.
     pub half_open_time: Duration,
     /// Maximum number of responses per second to peers without a connection. Most of these responses are REJs.
     pub refusals_per_second: u32,
@@ -78,8 +80,8 @@ impl Default for CmConfig {
     /// retransmits after 6.1 s and gives up after 98 s. For a REP, the CM and Linux use the values in the received REQ
     /// instead.
     ///
-    /// The service timeout of an MRA is 4.3 s, and in Linux 69 s. A peer that waits 4.3 s before each of 15
-    /// retransmissions waits longer than the consumer timeout.
+    /// The service timeout in an MRA is 4.3 s, and in Linux 69 s. A peer with 15 retries thus waits at least 64 s for
+    /// the response. So the CM rejects the peer's message after the consumer timeout of 60 s, before the peer gives up.
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,

@@ -355,7 +355,8 @@ impl SimDevices {
     }
 
     /// Returns the port of an HCA that has processed packets or timeouts since this function last returned that port.
-    /// Can also return a port that has had an event without work for its HCA.
+    /// Can also return the port of an HCA that had nothing to process, for example after the output queue of the port
+    /// has become nearly empty.
     pub fn poll_moved(&mut self) -> Option<PortId> {
         loop {
             let port = self.moved.pop_front()?;

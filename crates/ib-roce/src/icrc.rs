@@ -197,8 +197,8 @@ pub(super) struct Tables {
     lengths_v6: [u32; LENGTHS],
     /// Contributions of IPv4 identifications to the CRC at the end of the UDP header.
     identifications: [u32; OWN_IDENTIFICATIONS],
-    /// For each packet size divided by 4, the factor `x^-(32 + 8n)` that turns `d` into `m`. The
-    /// module documentation defines these symbols.
+    /// The factors `x^-(32 + 8n)` of the module documentation, indexed like `lengths_v4`. Here, `n` is the number of
+    /// bytes from the end of the IPv4 identification and flags to the end of the pad.
     rewind_v4: [u32; LENGTHS],
 }
 

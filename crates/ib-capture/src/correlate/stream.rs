@@ -235,7 +235,8 @@ impl Stream {
         find(&self.asked, position).map(|value| value as u32)
     }
 
-    /// Returns the packets of a list of `lanes` that have this position (PSN and wrap-arounds).
+    /// Returns the packets with this position (PSN and wrap-arounds) in a list of packets. `lane` is [`REQUESTS`] or
+    /// [`RESPONSES`].
     pub(super) fn at(&self, lane: usize, position: u32) -> &[CapturedPacket] {
         let lane = &self.lanes[lane];
         let start = lane.partition_point(|seen| seen.position < position);

@@ -112,7 +112,7 @@ impl Output {
         Ok(this)
     }
 
-    /// Begins the next file. A stream has only one file.
+    /// Opens the next file of the capture. For a stream, this happens only once, because a stream is not rotated.
     pub(super) fn next(&mut self) -> Result<(), TargetError> {
         (self.offset, self.packets, self.since) = (0, 0, SystemTime::now());
         self.count += 1;

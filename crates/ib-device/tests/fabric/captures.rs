@@ -93,8 +93,8 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         }
     }
     for host in 0..lab.hosts.len() {
-        // Drops the readers that the collector does not have yet, so that no further queue pair is
-        // captured.
+        // Drops the packet readers of queue pairs that the collector does not capture yet, so that it captures no
+        // further queue pair.
         while let Some((_, _, reader)) = lab.devices.poll_selected() {
             drop(reader);
         }

@@ -98,11 +98,12 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
     Some(Steps { of, dimensions: dimension.len() })
 }
 
+/// The result of a breadth-first search along the links from one switch.
 struct Walk {
-    /// Coordinates by switch.
+    /// The coordinates of each switch, as recorded when the search first reached it.
     coordinates: Vec<Vec<i64>>,
-    /// For each link over which a switch gets other coordinates than by the first path to it: the difference in each
-    /// dimension.
+    /// One element for each link that leads to a switch with other recorded coordinates than the link implies: the
+    /// implied coordinates minus the recorded ones.
     conflicts: Vec<Vec<i64>>,
 }
 

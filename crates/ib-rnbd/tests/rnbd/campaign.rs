@@ -268,7 +268,8 @@ impl Run {
         Ok(())
     }
 
-    /// Fails if a command took longer than the failure of a single path allows.
+    /// Fails if a command took longer than it may if a single path fails: [`LINK_DOWN`] or [`STALL`], plus the time of
+    /// the device.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);

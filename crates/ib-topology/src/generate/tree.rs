@@ -6,17 +6,18 @@ use super::plan::{Endpoint, Plan, Size, numbered};
 
 /// A parallel-ports generalized fat tree PGFT(h; m1..mh; w1..wh; p1..ph).
 ///
-/// Level 0 contains the hosts, and the levels 1 to h contain the switches. A node of level i has m(i) children and
-/// w(i+1) parents. It has p(i) parallel links to each child, and p(i+1) parallel links to each parent.
+/// h is the number of levels of switches. Level 0 contains the hosts, and the levels 1 to h contain the switches. A
+/// node of level i has m(i) children and w(i+1) parents. It has p(i) parallel links to each child, and p(i+1) parallel
+/// links to each parent.
 ///
 /// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees", Technion
 /// CCIT report 776, 2010. If every p(i) is 1, the tree is the XGFT of Öhring, Ibel, Das and Kumar, "On Generalized Fat
 /// Trees", IPPS 1995.
 ///
-/// The label of a node of level i consists of the digits x(h)..x(1). Digit j is below w(j) if j ≤ i, and below m(j)
-/// otherwise. Two nodes of the levels i and i+1 are linked if their labels are equal, or differ only in digit i+1.
-/// Nodes are numbered with x(1) as the least significant digit. So the hosts of a leaf, and the leaves of a subtree,
-/// have consecutive numbers.
+/// Each node has a label of h digits, x(h)..x(1). At a node of level i, the digit x(j) is less than w(j) if j ≤ i, and
+/// less than m(j) if j > i. Two nodes of the levels i and i+1 are linked if their labels are equal, or differ only in
+/// the digit x(i+1). The nodes of a level are numbered by label, with x(1) as the least significant digit. So the hosts
+/// of a leaf, and the leaves of a subtree, have consecutive numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<'a> {
     /// m1..mh: m(i) is the number of children of a node of level i, at least 1.

@@ -227,7 +227,8 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     let vendor = field(line, " VenID:", "a vendor ID of 24 bits", 0xff_ffff)?;
     line.demand(" DevID:")?;
     let device_line = *line;
-    let device = line.hexadecimal("a device ID of 16 bits", u64::from(u32::MAX))?;
+    let device =
+        line.hexadecimal("a device ID of 16 bits, in either half of 32", u64::from(u32::MAX))?;
     let swapped = device >> 16;
     if swapped != 0 && device & 0xffff != 0 {
         return Err(device_line.expected("a device ID of 16 bits, in either half of 32"));

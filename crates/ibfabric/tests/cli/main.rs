@@ -67,6 +67,7 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
     // Without --sl-file, all packets use one service level, and the same tables can cause a deadlock.
     assert_eq!(check(&[&lfts]).status.code(), Some(1));
+    // In the damaged file, the entry for LID 1 of one switch names port 200, which the switch does not have.
     let good = fs::read_to_string(&lfts).expect("the file can be read");
     let at = good.find("\n0x0001 ").expect("an LFT has an entry for LID 1") + 1;
     let damaged = format!("{}0x0001 200{}", &good[..at], &good[at + 10..]);

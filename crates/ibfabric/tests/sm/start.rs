@@ -123,6 +123,8 @@ fn discarded_lines_are_logged() {
     assert!(text.contains("updn cannot route this subnet: "), "{text}");
     daemon.end();
     let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
+    // The log has each of these messages once: the unknown GUID in `a.txt`, the failure of updn, and the engine that
+    // replaces updn. Only the beginnings of the first two messages are compared.
     for expected in [
         " 0x01 -> a.txt:1: found 0x000000000000dead, expected the GUID of ",
         " 0x01 -> updn cannot route this subnet: ",

@@ -22,7 +22,8 @@ fn connection_is_established_and_disconnected() {
     let incoming = requested(&mut pair.there);
     assert_eq!((incoming.service_id, incoming.cma), (SERVICE, None));
     assert_eq!((&incoming.private_data[..6], incoming.private_data.len()), (&b"hello\0"[..], 92));
-    // The REQ offers no ECE that identifies an HCA of ibfabric, so the path is weak.
+    // The REQ offers no ECE that identifies an HCA of ibfabric. Therefore the queue pair must also accept packets whose
+    // ICRC can be checked only in part (`is_weak`).
     assert_eq!(
         (incoming.route, incoming.path),
         (route(2, 1), Route { is_weak: true, ..route(2, 1) })

@@ -1,4 +1,4 @@
-//! Serves control requests, which read and write the tree of a server.
+//! Serves requests on the control socket of an RTRS server. They read and write its tree of statistics and controls.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -46,7 +46,7 @@ pub struct CtlArgs {
     pub action: CtlAction,
 }
 
-/// The subcommands of `rtrs ctl`, which access the program's control files.
+/// The subcommands of `rtrs ctl`. They access the control files of the program that serves the control socket.
 #[derive(Clone, Debug, Subcommand)]
 pub enum CtlAction {
     /// Prints a file.

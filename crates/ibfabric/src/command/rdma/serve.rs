@@ -366,7 +366,7 @@ impl Service {
 }
 
 impl ServeArgs {
-    /// Returns the service port of clients of ibfabric.
+    /// Returns the service port at which the server accepts connections from ibfabric's own clients, such as `rdma bw`.
     fn port(&self) -> u16 {
         self.listen.and_then(|listen| listen.port).unwrap_or(self.port)
     }

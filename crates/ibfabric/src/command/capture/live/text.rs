@@ -1,4 +1,4 @@
-//! Text output of programs and captures.
+//! Prints running programs and their captures as text.
 
 use std::io::Write as _;
 
