@@ -289,14 +289,23 @@ fn waiting_nbd_server_survives_loss_of_one_of_two_paths() {
     let owner = server.nbd(&owner, &[]);
     let paths = ["127.0.0.4@127.0.0.1", "127.0.0.5@127.0.0.1"];
     let words = ["nbd", "--path", paths[0], "--path", paths[1], "--udp-port", &server.udp];
-    let more = ["--socket", &socket, "--device", "disk0", "--control", &control, "--wait", "60"];
+    let more = [
+        "--socket",
+        &socket,
+        "--device",
+        "disk0",
+        "--control-socket",
+        &control,
+        "--connect-timeout",
+        "60",
+    ];
     let waiting = std::thread::spawn({
         let command = ibfabric(&[&words[..], &more, &["--session", "waiting"]].concat());
         move || Running::ready(command)
     });
     let file = |name: &str| format!("rtrs-client/waiting/paths/ip:127.0.0.4@ip:127.0.0.1/{name}");
     let ctl = |words: &[&str]| {
-        let output = ibfabric(&[&["rtrs", "ctl", "--control", &control], words].concat()).output();
+        let output = ibfabric(&[&["rtrs", "ctl", "--socket", &control], words].concat()).output();
         output.expect("the program can be started")
     };
     let end = Instant::now() + Duration::from_secs(30);
