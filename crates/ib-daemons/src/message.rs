@@ -41,7 +41,7 @@ pub fn print(message: Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "ibfabric: {text}");
 }
 
-/// Prints a note or a warning as [`print`] does, unless only errors are printed.
+/// Prints a note or a warning as [`print()`] does, unless only errors are printed.
 pub fn print_note(message: Arguments<'_>) {
     if !is_quiet() {
         print(message);

@@ -120,7 +120,7 @@ pub(crate) struct Censuses {
 /// Result of a census.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    /// What the switch does with the probe: a port and the fate of the probe there. `None` if the counters do not show
+    /// Fate of the probe at the switch, and the port at which it was decided. `None` if the counters do not show
     /// it.
     Known(Option<PacketFate>),
     /// The switch does not respond. Another census has to read the counters at the other ends of the switch's cables.
