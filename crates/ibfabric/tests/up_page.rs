@@ -175,7 +175,10 @@ fn cut_link_is_routed_around_and_returns() {
         keys(&first),
         ["down", "log", "missing", "routes", "since", "sm", "time", "traffic"]
     );
-    assert_eq!(keys(&first["sm"]), ["alarms", "followed", "last", "lid", "state", "sweeps", "up"]);
+    assert_eq!(
+        keys(&first["sm"]),
+        ["alarms", "followed", "last", "lid", "node", "state", "sweeps", "up"]
+    );
     assert_eq!((&first["down"], &first["sm"]["state"]), (&json!([]), &json!("MASTER")));
     assert_eq!(first["sm"]["up"], true);
     assert!(first["log"].as_array().is_some_and(|log| !log.is_empty()), "{first}");
