@@ -1,4 +1,4 @@
-// The self-contained HTML pages of `route --report` and `capture correlate --html`.
+// The self-contained HTML pages of `route --html` and `capture correlate --html`.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
@@ -47,7 +47,7 @@ async function onAll(file, act) {
 test("the report of routes is accessible, fits, and requests nothing", async () => {
   const file = join(place, "routes.html");
   // The routes have a credit loop, so the exit status is 1.
-  await assert.rejects(run(program, ["route", join(EXAMPLES, "torus.net"), "-R", "minhop", "--report", file]), ({ code }) => code === 1);
+  await assert.rejects(run(program, ["route", join(EXAMPLES, "torus.net"), "-R", "minhop", "--html", file]), ({ code }) => code === 1);
   await onAll(file, async (page) => {
     await page.waitForSelector("figure.scripted #overlay");
     assert.match(await page.innerText("body"), /1 credit loop/);
@@ -63,14 +63,14 @@ test("the report of routes is accessible, fits, and requests nothing", async () 
 test("the page of correlated captures is accessible, fits, and requests nothing", async () => {
   const [client, server, file] = ["client.pcapng", "server.pcapng", "times.html"].map((name) => join(place, name));
   const udp = String(20_000 + (process.pid % 20_000));
-  const serve = spawn(program, ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", udp, "--capture", server, "--clients", "1"], { stdio: ["ignore", "pipe", "inherit"] });
+  const serve = spawn(program, ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", udp, "--pcap", server, "--exit-after", "1"], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = new Promise((resolve) => { serve.on("close", resolve); });
   try {
     await new Promise((resolve, reject) => {
       serve.stdout.once("data", resolve);
       ended.then((status) => reject(new Error(`rdma serve has exited with status ${status}`)));
     });
-    await run(program, ["rdma", "lat", "127.0.0.1", "--from", "127.0.0.2", "--op", "send", "--udp-port", udp, "--capture", client]);
+    await run(program, ["rdma", "lat", "127.0.0.1", "--from", "127.0.0.2", "--op", "send", "--udp-port", udp, "--pcap", client]);
     assert.equal(await ended, 0);
   } finally {
     serve.kill();
