@@ -1,5 +1,7 @@
 //! Trace ring of a queue pair: the HCA writes packets, and a collector reads them.
 //!
+//! It is one file, because the writer and the reader rely on the same layout of the ring.
+//!
 //! Packets are stored consecutively, each with a header of [`HEADER`] bytes, at offsets that are multiples of 8. A
 //! packet does not wrap around the end of the memory. A position is a number of bytes since the start of the trace.
 //! Packets before position `head` are complete, and packets from position `tail` on are not overwritten. `noted` counts
