@@ -27,6 +27,7 @@
 //! | `anchors.rs` | the links and the anchors of a document |
 //! | `language.rs` | `check-language`, `sample-language`: counts idioms in comments, messages and documents |
 //! | `pictures.rs` | `pictures`: generates the pictures in README.md |
+//! | `pyverbs.rs`, `pyverbs.py` | `conformance pyverbs`: runs the tests of pyverbs with `ibfabric run` |
 //! | `campaign.rs` | `campaign`: runs the fuzz targets for a given time, or tests with many random faults |
 //! | `campaign_sm.rs` | `campaign sm`: checks reachability and credit loops while links are cut |
 //! | `campaign_corruption.rs` | `campaign corruption`: a block device over a wire that corrupts packets |
@@ -69,6 +70,7 @@ mod miri;
 mod nbd;
 mod paths;
 mod pictures;
+mod pyverbs;
 mod rtrs;
 mod running;
 mod rxe;
@@ -165,6 +167,8 @@ enum Peer {
     /// Boots a Linux guest with soft RoCE. Runs RDMA programs in the guest, and `ibfabric rdma` on the host, with
     /// several MTUs.
     Rxe(rxe::Args),
+    /// Runs the tests of pyverbs with `ibfabric run`, over RoCEv2 and on a simulated fabric.
+    Pyverbs(pyverbs::Args),
     /// Runs qemu-img, nbdcopy, nbdsh, fio and the ext4 tools on a device of `rtrs serve` and `nbd`.
     Nbd(nbd::Args),
     /// Boots a Linux guest with RTRS and RNBD. Runs `ibfabric rtrs` as client and server of the guest's kernel.
@@ -211,6 +215,7 @@ fn main() -> ExitCode {
         Task::Conformance { peer: Peer::Tracer(args) } => tracer::run(&args),
         Task::Conformance { peer: Peer::Acm(args) } => acm::run(&args),
         Task::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
+        Task::Conformance { peer: Peer::Pyverbs(args) } => pyverbs::run(&args),
         Task::Conformance { peer: Peer::Nbd(args) } => nbd::run(&args),
         Task::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
         Task::Conformance { peer: Peer::Up(args) } => up::run(&args),

@@ -2,7 +2,56 @@
 //! `close` of the program looks its descriptor up in this set, in any thread and in signal
 //! handlers.
 
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::errno::Errno;
+
+/// Descriptors that only the library uses are not below this number, unless the process may not open as many. Programs
+/// use low numbers: they may pass them to `dup2` without having opened them.
+const INTERNAL: i32 = 512;
+
+/// Returns the lowest number of a descriptor that only the library uses: at most half of the process's limit.
+fn lowest_internal() -> i32 {
+    // SAFETY: the call takes a number only.
+    let limit = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+    i32::try_from(limit / 2).map_or(INTERNAL, |half| half.clamp(0, INTERNAL))
+}
+
+/// Runs a closure that opens descriptors which only the library uses. While it runs, all lower numbers are in use.
+pub(crate) fn open_internal<T>(open: impl FnOnce() -> T) -> T {
+    let lowest = lowest_internal();
+    let mut placeholders = Vec::new();
+    loop {
+        // SAFETY: the call takes numbers only.
+        let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+        if descriptor < 0 {
+            break;
+        }
+        // SAFETY: the descriptor was just opened and has no other owner.
+        placeholders.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        if descriptor >= lowest {
+            placeholders.pop();
+            break;
+        }
+    }
+    open()
+}
+
+/// Duplicates a descriptor of the program for the library's own use.
+///
+/// # Errors
+/// Fails if the process cannot open another descriptor.
+pub(crate) fn duplicate(descriptor: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let lowest = lowest_internal();
+    // SAFETY: the descriptor is open; the call takes numbers only.
+    let copy = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
+    if copy < 0 {
+        return Err(Errno::last());
+    }
+    // SAFETY: the descriptor was just opened and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}
 
 /// The library's own descriptors have numbers below this limit.
 pub(crate) const MOST: i32 = 1 << 16;

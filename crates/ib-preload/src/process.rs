@@ -106,11 +106,11 @@ impl Process {
         if failed.is_some_and(|failed| failed.elapsed() < RETRY_AFTER) {
             return Err(Errno::NO_DEVICE);
         }
-        match attach(again) {
+        match descriptors::open_internal(|| attach(again)) {
             Ok((client, is_sm)) => {
                 *lock(&self.is_sm) = is_sm;
                 let client = Arc::new(client);
-                self.start(&client)?;
+                descriptors::open_internal(|| self.start(&client))?;
                 lock(&self.state).needs_sm = is_sm;
                 Ok(self.connection.get_or_init(|| client))
             }

@@ -19,7 +19,7 @@
 //! A child of `fork(2)` has no device until it opens a device file itself.
 
 use std::io::Write as _;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -137,10 +137,9 @@ impl Verbs {
         let mut state = self.lock();
         let descriptor = memory_file(flags)?;
         if state.adapter.is_none() {
-            let device = self.open_device()?;
-            self.start(&mut state, device)?;
+            descriptors::open_internal(|| self.start(&mut state, self.open_device()?))?;
         }
-        let clone = descriptor.try_clone().map_err(|_| Errno::last())?;
+        let clone = descriptors::duplicate(descriptor.as_fd())?;
         let file = state.add(descriptor.as_raw_fd())?;
         let context = Context { rings: RingFile::new(clone), async_file: None };
         state.objects.contexts.insert(file, context);

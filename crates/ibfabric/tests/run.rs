@@ -155,6 +155,23 @@ fn device_can_be_reopened_at_once() {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
+/// A shell passes low descriptors to `dup2` without having opened them. The library must not use these descriptors.
+#[test]
+fn shell_can_use_low_descriptors() {
+    let script = "
+        for fd in 4 5 6 7 8 9; do
+            eval \"exec $fd<>/dev/infiniband/uverbs0\"; eval \"exec $fd>&-\"
+        done
+        exec 3<>/dev/infiniband/uverbs0
+        for fd in 4 5 6 7 8 9; do eval \"exec $fd</dev/null\"; eval \"exec $fd<&-\"; done
+        exec 3>&-
+        echo finished";
+    let output = on(&["--roce", "127.0.0.10"], &["sh", "-c", script]).output();
+    let output = output.expect("the program can be started");
+    let printed = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && printed.0 == "finished\n", "{printed:?}");
+}
+
 #[test]
 fn missing_ports_and_programs_are_reported() {
     let output = on(&["--attach", "no-such-simulator"], &["true"])

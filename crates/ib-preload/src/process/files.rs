@@ -1,7 +1,7 @@
 //! Open files of a process: their descriptors, and the events that make them readable.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 use ib_ibsim::client::{Client, Outbox};
 use ib_os::clock;
@@ -88,19 +88,15 @@ impl State {
         if descriptor < 0 {
             return Err(Errno::last());
         }
-        // SAFETY: the descriptor is open; the call takes numbers only.
-        let copy = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0) };
-        if copy < 0 || !descriptors::add(descriptor) {
-            let error = if copy < 0 { Errno::last() } else { Errno(libc::EMFILE) };
-            // SAFETY: the descriptor has no other user yet.
-            unsafe { libc::close(descriptor) };
-            return Err(error);
+        // SAFETY: the descriptor was just opened and has no other owner.
+        let own = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let event = descriptors::duplicate(own.as_fd())?;
+        if !descriptors::add(descriptor) {
+            return Err(Errno(libc::EMFILE));
         }
-        // SAFETY: the copy was just made and has no other owner.
-        let event = unsafe { OwnedFd::from_raw_fd(copy) };
         self.files.insert(opened, OpenFile { event, raised: false, descriptors: 1 });
         self.descriptors.insert(descriptor, opened);
-        Ok(descriptor)
+        Ok(own.into_raw_fd())
     }
 }
 

@@ -4,9 +4,10 @@
 //! `poll`, `epoll` and blocking reads work. As with the kernel's files, a read returns one event.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use super::abi::{AsyncEventRecord, bytes_of};
+use crate::descriptors;
 use crate::errno::Errno;
 
 /// Maximum number of waiting events of a file.
@@ -46,7 +47,7 @@ impl EventFile {
         }
         // SAFETY: the descriptor was just opened and has no other owner.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        let event = descriptor.try_clone().map_err(|_| Errno::last())?;
+        let event = descriptors::duplicate(descriptor.as_fd())?;
         Ok((Self { event, queue: VecDeque::new() }, descriptor))
     }
 
