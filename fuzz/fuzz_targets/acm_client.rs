@@ -1,7 +1,7 @@
 //! An ACM client receives arbitrary bytes in pieces, while it sends and cancels requests.
 //!
 //! Checks that each response belongs to an outstanding request and is returned once. After an error, the client must
-//! return only this error. The input is a list of events: a byte that selects the event, and its parameters.
+//! return only this error. The input is a list of events. An event consists of a byte for its kind, and of parameters.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ use libfuzzer_sys::fuzz_target;
 fn request(kind: u8) -> Request {
     let node = Address::name("node").expect("the name is valid");
     match kind % 4 {
-        0 => Request::perf(&CounterScope::Service).expect("the service has counters"),
+        0 => Request::perf(&CounterScope::Service).expect("the counter query is valid"),
         1 => Request::endpoint(NonZeroU8::MIN, kind),
-        2 => Request::perf(&CounterScope::Address(node)).expect("a name selects an endpoint"),
+        2 => Request::perf(&CounterScope::Address(node)).expect("the counter query is valid"),
         _ => Request::resolve(None, &node, ResolveOptions::default()).expect("the name is valid"),
     }
 }

@@ -1,7 +1,7 @@
 //! An ACM service receives arbitrary client requests, peer messages, SA responses and port changes.
 //!
 //! Checks that each client request is answered exactly once, before the timeouts of all attempts have passed. The input
-//! is a list of events: a byte that selects the event, and its parameters.
+//! is a list of events. An event consists of a byte for its kind, and of parameters.
 #![no_main]
 
 use std::collections::BTreeSet;

@@ -42,7 +42,7 @@ fn file(bytes: &[u8]) {
     assert!(file.offset() <= bytes.len() as u64);
 }
 
-/// Dissects a packet.
+/// Dissects a packet, and checks the result.
 fn look(dissector: &mut Dissector, content: &Content<'_>) {
     let found = dissector.dissect(content);
     assert!(found.kept <= found.packet.payload().len());
@@ -52,7 +52,7 @@ fn look(dissector: &mut Dissector, content: &Content<'_>) {
     check(&found.to_fields());
 }
 
-/// Checks that field names are unique.
+/// Checks that field names are unique within each group.
 fn check(fields: &Fields) {
     let mut names: Vec<&str> = fields.iter().map(|(name, _)| name).collect();
     names.sort_unstable();
@@ -140,7 +140,7 @@ impl World {
                     builder.immdt(ImmDt { data })
                 }
                 Header::Deth => builder.deth(Deth { q_key: QKey(1), source: Qpn::GSI }),
-                // This target builds no packets with other headers.
+                // After the BTH, this target builds only the headers RETH, ImmDt and DETH.
                 _ => return,
             };
         }

@@ -1,7 +1,7 @@
 //! A connection manager receives arbitrary messages, while the program that owns it connects, accepts and closes.
 //!
 //! Checks that the connection manager does not exceed its limits, and that its tables are empty after all connections
-//! were closed. The input is a list of events: a byte that selects the event, and its parameters.
+//! were closed. The input is a list of events. An event consists of a byte for its kind, and of parameters.
 #![no_main]
 
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn route() -> Route {
 struct World {
     now: Instant,
     cm: Cm,
-    /// The latest 16 messages of the connection manager. Matching responses are constructed from them.
+    /// The latest 16 messages that the connection manager has sent. Matching responses are constructed from them.
     sent: Vec<Mad>,
     connections: Vec<ConnectionId>,
     questions: Vec<SidrRequestId>,

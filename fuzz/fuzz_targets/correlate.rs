@@ -1,7 +1,7 @@
-//! Parses arbitrary bytes as a capture. Correlates this capture alone, with a capture of the second half of the
-//! bytes, and with itself.
+//! Parses arbitrary bytes as a capture file. Correlates this capture three times: alone, with itself, and with the
+//! capture that starts in the middle of the bytes.
 //!
-//! Checks that the three parts of a message's time in flight add up to the whole time in flight.
+//! Checks that the wire, receive and completion times of a message add up to its time in flight.
 
 #![no_main]
 

@@ -2,7 +2,7 @@
 //! the HCA.
 //!
 //! Checks that memory without write access does not change, and that every work request completes exactly once. The
-//! input is a list of events: a byte that selects the event, and its parameters.
+//! input is a list of events. An event consists of a byte for its kind, and of parameters.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -334,7 +334,8 @@ fuzz_target!(|bytes: &[u8]| {
         }
         world.collect();
     }
-    // After the last event, all send requests must complete. So queue pairs in the SQD state return to RTS.
+    // In the SQD state, a queue pair starts no send requests. All send requests must complete, so this loop moves queue
+    // pairs from SQD to RTS.
     for queue in 0..world.queues.len() {
         let attr = QpAttr { qp_state: Some(QpState::Rts), ..QpAttr::default() };
         let _ = world.hca.modify_qp(world.now, world.queues[queue].id, &attr);

@@ -1,7 +1,8 @@
 //! A requester and a responder receive arbitrary MADs.
 //!
-//! Checks that every request completes or fails exactly once, and that the limits of message lengths and transfers are
-//! not exceeded. The input is a list of events: a byte that selects the event, and its parameters.
+//! Checks that every request completes or fails exactly once. Also checks that the limits on message length and on the
+//! number of transfers are not exceeded. The input is a list of events. An event consists of a byte for its kind, and
+//! of parameters.
 #![no_main]
 
 use std::time::Duration;

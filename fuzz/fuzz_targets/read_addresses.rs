@@ -15,7 +15,7 @@ fuzz_target!(|text: &str| {
     let mut addresses = derived.clone();
     if let Err(error) = addresses.override_from(&sim, "fuzz", text) {
         let text = text.trim_start_matches('\u{feff}');
-        let line = text.lines().nth(error.line - 1).expect("the line of the error exists");
+        let line = text.lines().nth(error.line - 1).expect("the text has the line of the error");
         assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
         assert_eq!(addresses, derived);
         return;
@@ -23,10 +23,11 @@ fuzz_target!(|text: &str| {
     let mut written = String::new();
     for (port, list) in addresses.iter() {
         let (node, number) = sim.place(port);
-        write!(written, "\"{}\"[{number}]", sim.node_name(node)).expect("a `String` is writable");
+        write!(written, "\"{}\"[{number}]", sim.node_name(node))
+            .expect("writing to a `String` does not fail");
         for &address in list {
             assert_eq!(addresses.find(address), Some(port));
-            write!(written, " {address}").expect("a `String` is writable");
+            write!(written, " {address}").expect("writing to a `String` does not fail");
         }
         written.push('\n');
     }

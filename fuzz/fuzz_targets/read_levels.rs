@@ -10,9 +10,9 @@ fuzz_target!(|bytes: &[u8]| {
     let subnet = subnet();
     let Ok(loaded) = read("fuzz", bytes, subnet) else { return };
     let mut written = Vec::new();
-    write(&mut written, subnet, &loaded.value).expect("memory is writable");
+    write(&mut written, subnet, &loaded.value).expect("writing to memory does not fail");
     let again = read("fuzz", &written, subnet).expect("a written dump is valid");
     let mut rewritten = Vec::new();
-    write(&mut rewritten, subnet, &again.value).expect("memory is writable");
+    write(&mut rewritten, subnet, &again.value).expect("writing to memory does not fail");
     assert!(written == rewritten, "the dump has changed");
 });

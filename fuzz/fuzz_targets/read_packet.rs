@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Rebuilds a RoCEv2 packet.
+/// Rebuilds a RoCEv2 packet, and compares both packets.
 fn roce(packet: &Packet<'_>, network: &RoceNetwork) {
     let _ = packet.check_roce_icrc(network);
     let mut built = vec![0; packet.bytes().len()];

@@ -18,9 +18,9 @@ fuzz_target!(|bytes: &[u8]| {
         told.push(format!("{event:?}"));
         match (&event, &mut writer) {
             (Event::Section(section), _) => {
-                let before = writer
-                    .take()
-                    .map_or(Vec::new(), |old| old.finish().expect("memory is writable"));
+                let before = writer.take().map_or(Vec::new(), |old| {
+                    old.finish().expect("writing to memory does not fail")
+                });
                 writer = Some(Writer::new(before, section).expect("a parsed section is valid"));
             }
             (Event::Interface(interface), Some(writer)) => {
@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     assert!(reader.offset() <= bytes.len() as u64);
     let Some(writer) = writer else { return };
-    let written = writer.finish().expect("memory is writable");
+    let written = writer.finish().expect("writing to memory does not fail");
     let mut reader = Reader::new(&written[..]).expect("a written file is valid");
     let mut again = Vec::new();
     while let Some(event) = reader.next_event().expect("a written file is valid") {
@@ -51,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(told, again);
 });
 
-/// Sets values that the writer does not preserve to zero: snap lengths and missing timestamps.
+/// Sets to zero the values that the writer does not preserve: snap lengths and missing timestamps.
 fn tidied(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Interface(interface) => Event::Interface(interface.snap_length(0)),

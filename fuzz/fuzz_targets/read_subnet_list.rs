@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     write(&fabric, Format::SubnetList, &mut written).expect("the fabric can be written");
     let again =
         read_as(Format::SubnetList, "written", &written).expect("written fabrics are valid");
-    // Writing may change the order of the nodes. So both outputs are compared with sorted lines.
+    // Writing may change the order of the nodes. So the lines of both outputs are sorted before the comparison.
     let mut rewritten = Vec::new();
     write(&again, Format::SubnetList, &mut rewritten).expect("the fabric can be written");
     assert_eq!(sorted(&written), sorted(&rewritten), "the fabric has changed");

@@ -1,8 +1,8 @@
 //! An RTRS client and server exchange messages over two paths. On one path, bytes are modified.
 //!
-//! Checks that every request completes or fails exactly once. The first byte of the input selects options. Then each
-//! five bytes describe a modification: the sender of the modified packet, the number of unmodified packets of this
-//! sender before it, the offset of the modified byte, and the new value.
+//! Checks that every request completes or fails exactly once. The first byte of the input selects options. Each
+//! following group of five bytes describes a modified packet. The group contains the number of unmodified packets of
+//! the same sender before it, the sender, the offset of the modified byte (two bytes), and the new value.
 #![no_main]
 
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Applies arbitrary requests to the trees of statistics and controls of an RTRS client and an RTRS server.
 //!
 //! Each line of the input is a request in the protocol of the control socket, or `PATH=VALUE`. In both trees, the fuzz
-//! target lists and reads the path of the line, and writes its value. It checks that every entry of a directory listing
-//! exists in the tree.
+//! target lists and reads the line's path, and writes the line's value to it. It checks that every entry of a directory
+//! listing exists in the tree.
 #![no_main]
 
 use std::time::Duration;

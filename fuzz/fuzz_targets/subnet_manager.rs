@@ -47,7 +47,7 @@ fuzz_target!(|data: &[u8]| {
     let mut sim = Sim::new(&fabric(), Options::default());
     let port = sim.first_end_port().expect("the fabric has a host");
     let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-    let client = sim.attach(port, options).expect("the port has no client");
+    let client = sim.attach(port, options).expect("no client is attached to the port yet");
     let settings = bytes.byte();
     let config = SmConfig {
         qos: (settings & 1 != 0).then(QosConfig::default),
@@ -86,7 +86,8 @@ fuzz_target!(|data: &[u8]| {
             }
             manager.handle(now, &incoming);
         }
-        // Passes an unsolicited MAD to the SM: the last received MAD or 256 equal bytes, with modified bytes.
+        // Passes an unsolicited MAD to the SM: the last received MAD or 256 equal bytes. At most seven bytes are
+        // modified.
         if bytes.byte() & 7 == 1 {
             let mut mad = if bytes.byte() & 1 == 0 { last } else { Mad([bytes.byte(); 256]) };
             bytes.spoil(&mut mad);

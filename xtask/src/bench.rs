@@ -14,7 +14,7 @@ use crate::{TaskResult, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of ibfabric for each row; OpenSM runs at most equally often. The medians are compared.
+    /// Number of runs of ibfabric for each row. OpenSM runs at most as often. The medians are compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
@@ -115,7 +115,7 @@ fn with_section(page: &str, heading: Option<&str>, text: &str) -> String {
         Some(heading) => page.find(&format!("\n{heading}\n")).map_or(page.len(), |at| at + 1),
     };
     let rest = &page[start..];
-    // `START` begins with the line end before the next heading, so the heading is one byte after its position.
+    // `START` begins with the line end before the next heading. The section ends after this line end.
     let end = rest.find(START).map_or(page.len(), |at| start + at + 1);
     let before = page[..start].trim_end();
     let after = page[end..].trim_end();

@@ -52,7 +52,7 @@ second pair. Client and server use both processors completely. Only in the last 
 |---|---|---|---|---|---|
 ";
 
-/// Address and UDP port of the server. No other program uses this port.
+/// Address and UDP port of the server. No other task of xtask uses this port.
 const SERVER: [&str; 4] = ["--listen", "127.0.0.1", "--udp-port", "31791"];
 const CLIENT: [&str; 4] = ["--from", "127.0.0.2", "--udp-port", "31791"];
 
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     }
 }
 
-/// The results of pairs of runs without and with a capture, and the captured share of the packets.
+/// Results of runs without (`off`) and with (`on`) a capture, and the captured shares of the packets.
 #[derive(Default)]
 struct Measurements {
     off: Vec<f64>,
@@ -236,8 +236,8 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
             if is_on {
                 start(binary, pid, 64, None)?;
             } else {
-                // This control request replaces the one that starts a capture, so that both runs differ only in the
-                // capture.
+                // Without a capture, the client handles a control request at this time too, so that the two runs of a
+                // pair differ only in the capture.
                 ask(binary, pid, &["list"])?;
             }
             let output =
@@ -245,7 +245,7 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
             let report: Value = serde_json::from_reader(output)?;
             for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
                 let values = if is_on { &mut found.on } else { &mut found.off };
-                // The share of captured packets is unknown, because the program that counts them has exited.
+                // `captured` stays empty, because the client, which counts the captured packets, has exited.
                 values.push(self::number(&report["latency_us"][key]));
             }
         }

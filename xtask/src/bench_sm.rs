@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     let all = [BenchedSm::OpenSm(4), BenchedSm::OpenSm(32), BenchedSm::Ours];
     let mut times = all.map(|_| Vec::new());
     for round in 0..usize::from(args.runs) {
-        // Each SM runs once in each iteration. Each iteration starts with the next SM, so that the order favours none.
+        // Each iteration runs each SM once, and starts with the next SM, so that the order favours no SM.
         for at in (0..all.len()).map(|place| (place + round) % all.len()) {
             let directory = tempfile::tempdir_in(scratch.path())?;
             times[at].push(on_ibsim(all[at], &net, directory.path(), (&library, &binary))?);

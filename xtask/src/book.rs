@@ -1,7 +1,7 @@
 //! Builds the documents as a book.
 //!
-//! The program that builds it is the crate `book`. It has a lock file of its own, so that mdBook's dependencies are not
-//! built with the workspace.
+//! This task runs the crate `book`, which uses mdBook. The crate has its own lock file, so that mdBook's dependencies
+//! are not built with the workspace.
 
 use std::process::Command;
 

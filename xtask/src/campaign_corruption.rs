@@ -5,7 +5,7 @@
 //! seed is run twice:
 //! * Without `--allow-zero-checksum`, the HCAs drop all packets with a zero checksum.
 //! * With the option, the HCAs check the ICRC. It covers the IPv4 identification, which a UDP socket does not report.
-//!   ibfabric's HCAs send only a few identifications, so the receiver drops packets whose ICRC requires another one.
+//!   ibfabric's HCAs send only a few identifications. The receiver drops packets whose ICRC is wrong for all of these.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ const CORRUPTION: f64 = 0.05;
 /// How much longer than its configured run time fio may run.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// Runs each seed for the given number of seconds. Fails if a block was corrupted.
+/// Runs fio twice for each seed, each time for `seconds`. Fails if a block was corrupted.
 pub(crate) fn run(first: u64, runs: u64, seconds: u64) -> TaskResult {
     let binary = release_binary()?;
     let mut failures = Vec::new();
@@ -67,7 +67,7 @@ fn run_seed(binary: &Path, seed: u64, allows: bool, seconds: u64) -> Result<Stri
     let done = Program::start(fio)?.wait(Duration::from_secs(seconds) + GRACE)?;
     let [there, back] = wire.stop();
     let frames = format!(
-        "{} and {} frames corrupted of {} and {}",
+        "{0} of {2} frames of the client and {1} of {3} frames of the server corrupted",
         there.corrupted, back.corrupted, there.passed, back.passed
     );
     let is_enough = there.corrupted > 100 && back.corrupted > 100;

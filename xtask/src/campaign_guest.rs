@@ -22,7 +22,7 @@ const MTU: u32 = 9000;
 const LIMIT: Duration = Duration::from_secs(600);
 const LISTENS: Duration = Duration::from_secs(20);
 
-/// Soft RoCE sends IPv4 packets without a UDP checksum.
+/// Option of `ibfabric rdma`. It is needed because soft RoCE sends IPv4 packets without a UDP checksum.
 const ZERO_CHECKSUM: &str = "--allow-zero-checksum";
 
 /// The pair of programs that a run uses.
@@ -131,7 +131,8 @@ fn run_cell(
     let mut wire = Wire::to_guest(ends.0, ends.1, cell.impairment, Rng::new(seed).next_u64())?;
     let mut ours = wire.command(0, binary);
     ours.arg("rdma");
-    // With pings, the server sends the READs. With perftest, the client sends them.
+    // The server sends the READs of pings. The client sends the READs of perftest. The sender runs in the guest if
+    // `kernel_reads` is true.
     let guest_serves = match cell.programs {
         Programs::Ping => cell.kernel_reads,
         Programs::Bandwidth => !cell.kernel_reads,
@@ -179,7 +180,8 @@ fn run_cell(
         (Programs::Bandwidth, false) => "our bw READs",
     };
     let line = format!(
-        "{what}: {} of {} bytes, depth {}; {} and {} packets lost of {} and {}; {:.1} s",
+        "{what}: {0} of {1} bytes, depth {2}; {3} of {5} packets of the guest and {4} of {6} packets of ibfabric \
+         lost; {7:.1} s",
         cell.count(),
         cell.size,
         cell.depth,

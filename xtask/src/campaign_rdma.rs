@@ -1,9 +1,9 @@
-//! `ibfabric rdma` between two network namespaces over an impaired wire. The parameters are those of the `ib-hca`
-//! campaign, but with real processes and sockets.
+//! `ibfabric rdma` between two network namespaces over an impaired wire: like `campaign hca`, but with real processes
+//! and sockets.
 //!
 //! The requester retries seven times. So a request fails only if one of its packets, or the response, is lost eight
-//! times in succession. At 5 % loss in both directions, the probability of this is about 10^-8. So a failed run shows
-//! an error of ibfabric.
+//! times in succession. At 5 % loss in both directions, the probability of this is about 10^-8. Therefore a failed run
+//! shows an error of ibfabric.
 //!
 //! The seed determines the command and the impairment of a run. It does not determine the times at which packets are
 //! sent.
@@ -112,7 +112,7 @@ impl Cell {
     }
 }
 
-/// Runs the seeds. Fails if one of them fails.
+/// Runs a server and a client for each seed. Fails if one of these runs fails.
 pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
     let binary = release_binary()?;
     let mut failures = Vec::new();
@@ -148,7 +148,7 @@ fn run_cell(binary: &std::path::Path, seed: u64, cell: &Cell) -> Result<String, 
     let [there, back] = wire.stop();
     let arguments = cell.arguments()[1..].join(" ");
     let lost = format!(
-        "{} and {} packets lost of {} and {}",
+        "{0} of {2} packets of the client and {1} of {3} packets of the server lost",
         there.lost,
         back.lost,
         there.passed + there.lost,

@@ -1,4 +1,5 @@
-//! `campaign sm`: checks that all hosts with a physical path are reachable, and that all credit loops are reported.
+//! `campaign sm`: checks that hosts reach each other if a physical path connects them, and that all credit loops are
+//! reported.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use conformance::sm::scene::Gear;
 use crate::campaign::seeds;
 use crate::{TaskResult, release_artifact};
 
-/// One in this many runs uses a real ibsim, first with `ibfabric sm` and then with OpenSM.
+/// One in this number of runs uses a real ibsim, first with `ibfabric sm` and then with OpenSM.
 const ONE_IN: u64 = 10;
 
 pub(crate) fn run(first: u64, runs: u64) -> TaskResult {

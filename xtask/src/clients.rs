@@ -218,8 +218,8 @@ impl Tally {
     }
 }
 
-/// Moves the failed checks of a stage to `faults`. Returns the stage's results, or `None` if an error has ended the
-/// stage.
+/// Moves the failed checks of a case on the simulator `server` to `faults`. Returns the record of the outputs, or
+/// `None` if an error has ended the case.
 fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Record> {
     match outcome {
         Ok(mut record) => {
@@ -235,8 +235,8 @@ fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Re
 }
 
 fn compare(expected: &Record, found: &Record, complete: bool, faults: &mut Vec<String>) {
-    // With `--with-preload`, responses that Debian's library truncates are not compared, because the other library
-    // returns them completely.
+    // With `--with-preload`, responses that Debian's library truncates are not compared, because the library given
+    // with this option returns them completely.
     let pairs = expected.entries.iter().zip(&found.entries);
     for (a, b) in pairs.filter(|(a, _)| !(complete && a.many)) {
         if a.command != b.command {

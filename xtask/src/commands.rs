@@ -14,7 +14,8 @@ use crate::{TaskResult, root};
 /// The line before the contents of each generated document.
 const ORIGIN: &str = "<!-- `cargo xtask man` generates this document. -->\n";
 
-/// Generates a document for each command of the program, which also describes its subcommands. `commands` has all commands and subcommands with the names of their man pages.
+/// Generates a document for each command of the program. The document also describes the subcommands of the command.
+/// `commands` contains all commands and subcommands with the names of their man pages.
 pub(crate) fn write(commands: &[(String, &Command)], check: bool) -> TaskResult {
     let mut documents: BTreeMap<PathBuf, String> = BTreeMap::new();
     for (name, command) in commands {
@@ -91,8 +92,8 @@ fn describe(text: &mut String, words: &[&str], name: &str, command: &Command) ->
     Ok(())
 }
 
-/// Appends a text with its line breaks, below a heading. It is indented and not fenced, so that the test of the
-/// documents does not run it.
+/// Appends a heading and a text, and keeps the line breaks of the text. The text is indented instead of fenced, because
+/// a test of the documents runs fenced blocks.
 fn verbatim(text: &mut String, heading: &str, lines: &str) -> TaskResult {
     writeln!(text, "\n**{}**\n", escaped(heading))?;
     for line in lines.lines() {

@@ -1,4 +1,4 @@
-//! Generates man pages and shell completions from the clap definition of the command line.
+//! Generates man pages, the table of exit statuses, shell completions and JSON Schemas from the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use ibfabric::cli::statuses::{STATUSES, exit_statuses};
 
 use crate::{TaskResult, root};
 
-/// Generates `docs/man`: one page for the program, and one for each subcommand; and
-/// `docs/reference/exit-status.md`.
+/// Generates `docs/man`, with a page for the program and for each subcommand. Also generates
+/// `docs/reference/exit-status.md` and `docs/reference/commands`.
 pub(crate) fn man(check: bool) -> TaskResult {
     let directory = root().join("docs/man");
     let mut command = ibfabric::cli::command().disable_help_subcommand(true);
@@ -39,7 +39,7 @@ pub(crate) fn collect<'a>(
     }
 }
 
-/// Returns the name by which `cli::examples` knows a command.
+/// Returns the name of a command in `cli::examples`.
 pub(crate) fn key<'a>(name: &str, command: &'a clap::Command) -> &'a str {
     match name {
         "ibfabric-sm-ctl" => "sm-ctl",
@@ -129,7 +129,7 @@ fn page(
 /// Returns the exit statuses of the command with this man page.
 ///
 /// # Errors
-/// Fails if the command line does not define them.
+/// Fails if the command line defines no exit statuses for the page.
 pub(crate) fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
     exit_statuses(page).ok_or_else(|| {
         format!("crates/ibfabric/src/cli/statuses.rs: expected the exit statuses of {page}")

@@ -4,15 +4,16 @@ use std::fs;
 
 use crate::root;
 
-/// Sections whose tables quote benchmarks: the document, its heading, and a text that a checked row contains.
+/// Sections that quote benchmarks: the document, the heading of the section, and a text. Table rows that contain this
+/// text are checked. An empty heading selects the whole document.
 const QUOTES: [(&str, &str, &str); 3] = [
     ("README.md", "## Performance", "|"),
     ("README.md", "## Compared with other programs", "."),
     ("docs/compare.md", "", "(benchmarks.md)"),
 ];
 
-/// Returns the numbers of a text that have a fraction or at least three digits. Versions such as 3.3.23 are no
-/// numbers, and neither is text in backquotes.
+/// Returns the numbers of a text that have a fraction or at least three digits. Ignores versions such as
+/// 3.3.23, and text in backquotes.
 fn figures(text: &str) -> Vec<(String, f64)> {
     let prose: String = text.split('`').step_by(2).collect();
     let words = prose.split(|it: char| !(it.is_ascii_digit() || it == '.' || it == ','));
@@ -21,8 +22,8 @@ fn figures(text: &str) -> Vec<(String, f64)> {
     long.filter_map(|word| word.parse().ok().map(|value| (word, value))).collect()
 }
 
-/// Returns true if a quoted figure is a measured one, rounded to the decimals of the quotation, in the same unit or in
-/// thousands of it.
+/// Returns true if a quoted figure equals a measured figure or a thousandth of it. Measured figures are rounded to as
+/// many decimals as the quoted figure has.
 fn is_measured(quoted: &(String, f64), measured: &[f64]) -> bool {
     let decimals = quoted.0.split_once('.').map_or(0, |(_, digits)| digits.len());
     let half = 0.5 * 10_f64.powi(-i32::try_from(decimals).expect("few decimals")) * 1.000_001;
@@ -43,7 +44,7 @@ fn section<'a>(text: &'a str, heading: &str) -> &'a str {
 
 #[test]
 fn quoted_figures_are_those_of_the_benchmarks() {
-    let read = |name: &str| fs::read_to_string(root().join(name)).expect("the file exists");
+    let read = |name: &str| fs::read_to_string(root().join(name)).expect("the file is readable");
     let measured: Vec<f64> =
         figures(&read("docs/benchmarks.md").replace('`', "")).into_iter().map(|it| it.1).collect();
     let (mut checked, mut wrong) = (0, Vec::new());

@@ -22,7 +22,7 @@ const STALL: &str = "completer_retry_err has grown by 1,";
 /// The message of a perftest program that has completed but could not determine the guest's clock rate.
 const NO_CLOCK: &str = "Can't produce a report";
 
-/// A fault is shortened to its first line and this number of last lines.
+/// Number of last lines of a fault that are printed, in addition to its first line.
 const SHOWN: usize = 8;
 
 /// Parameters of the runs in guests.
@@ -50,8 +50,8 @@ pub(crate) fn selected_cases(mut list: Vec<Case>, selection: &Selection) -> Resu
 }
 
 impl Guests<'_> {
-    /// Runs the cases in one guest per link. When a guest has stopped, calls `then` with its output directory. Returns
-    /// `None` if no guest can run.
+    /// Runs the cases in one guest for each of [`LINKS`]. After a guest has stopped, calls `then` with the output
+    /// directory of the guest. Returns `None` if no guest can run.
     pub(crate) fn run(
         &self,
         list: &[Case],
@@ -105,7 +105,7 @@ fn name(case: &Case, link: Link) -> String {
     format!("{} | MTU {}", case.name, link.mtu)
 }
 
-/// Boots the guest of a link. The guest's disk supports flush and discard. The guest's packets are captured.
+/// Boots a guest with the MTU of a link. The guest's disk supports flush and discard. The guest's packets are captured.
 fn boot(link: Link, directory: &Path) -> std::result::Result<Guest, BootError> {
     let disk = directory.join("disk");
     let made = fs::File::create(&disk).and_then(|file| file.set_len(64 << 20));

@@ -27,7 +27,7 @@ mod text;
 use idioms::{Finding, findings};
 use text::{Passage, passages, without_code};
 
-/// The file with the accepted numbers, relative to the root of the checkout.
+/// The file with the accepted number of idioms of each file, relative to the root of the checkout.
 const ACCEPTED: &str = "xtask/language.txt";
 
 /// How many of the files with the most idioms are printed.
@@ -42,7 +42,7 @@ type Passages = Vec<Passage>;
 /// Options of `check-language`.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Replaces the accepted numbers of idioms by the present numbers.
+    /// Writes the current number of idioms of each file to xtask/language.txt, as the accepted number.
     #[arg(long)]
     write: bool,
     /// Prints each idiom in the files below these paths, with its line.
@@ -60,7 +60,7 @@ pub(crate) struct SampleArgs {
     count: usize,
 }
 
-/// Compares the numbers of idioms with the accepted numbers.
+/// Fails if a file has more idioms than accepted, or a sentence that is too long.
 pub(crate) fn check(args: &CheckArgs) -> TaskResult {
     let mut counts = BTreeMap::new();
     let mut listing = String::new();
@@ -103,7 +103,7 @@ pub(crate) fn check(args: &CheckArgs) -> TaskResult {
     if faults.is_empty() { Ok(()) } else { Err(faults.trim_end().into()) }
 }
 
-/// Prints the counts of each crate, and the files with the most idioms.
+/// Prints the number of idioms of each crate, and the files with the most idioms.
 fn print_worst(counts: &BTreeMap<String, usize>) {
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     for (file, count) in counts {
@@ -116,7 +116,7 @@ fn print_worst(counts: &BTreeMap<String, usize>) {
     for (folder, count) in &folders {
         eprintln!("{count:6} {folder}");
     }
-    eprintln!("{:6} in all; files with most:", counts.values().sum::<usize>());
+    eprintln!("{:6} in all; files with the most idioms:", counts.values().sum::<usize>());
     for (file, count) in files.iter().take(WORST) {
         eprintln!("{count:6} {file}");
     }

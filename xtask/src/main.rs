@@ -2,7 +2,7 @@
 //!
 //! | file | task |
 //! |---|---|
-//! | `docs.rs` | `man`, `completions`, `schemas`: generate them from the command line, or check the committed files |
+//! | `docs.rs` | `man`, `completions`, `schemas`: generate files from the command line, or check the committed files |
 //! | `conformance.rs` | `conformance opensm`: routes the same fabrics with OpenSM and ibfabric |
 //! | `tshark.rs` | `conformance tshark`: tshark reads capture files with all opcodes, and captures of software HCAs |
 //! | `clients.rs` | `conformance ibsim-clients`: runs unmodified ibsim clients on ibsim and on `ibfabric sim` |
@@ -13,13 +13,13 @@
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on soft RoCE in a guest, and `ibfabric rdma` |
 //! | `guests.rs` | runs test cases in guests, for `rtrs.rs` and `rxe.rs` |
 //! | `up.rs` | `conformance up`: runs many real programs on `ibfabric up` while links are cut |
-//! | `cases.rs` | common parts of tasks that run cases |
-//! | `bench.rs` | `bench routing`: compares OpenSM and ibfabric; the ratios go to `docs/benchmarks.md` |
+//! | `cases.rs` | common parts of tasks that run test cases |
+//! | `bench.rs` | `bench routing`: compares the times in which OpenSM and ibfabric compute forwarding tables |
 //! | `bench_capture.rs` | `bench capture`: measures how much a capture slows down a program |
-//! | `bench_rdma.rs` | `bench rdma`: compares soft RoCE and the software HCA in one guest |
+//! | `bench_rdma.rs` | `bench rdma`: compares the speed of soft RoCE and of the software HCA in one guest |
 //! | `bench_rtrs.rs` | `bench rtrs`: compares block devices of ibfabric, of nbdkit, and of a guest's kernel |
-//! | `bench_sim.rs` | `bench sim`: compares OpenSM's bring-up on ibsim and on `ibfabric sim` |
-//! | `bench_sm.rs` | `bench sm`: compares the bring-up by OpenSM and by `ibfabric sm` |
+//! | `bench_sim.rs` | `bench sim`: compares the times of OpenSM's bring-up on ibsim and on `ibfabric sim` |
+//! | `bench_sm.rs` | `bench sm`: compares the times in which OpenSM and `ibfabric sm` bring a fabric up |
 //! | `running.rs` | a background process of a task |
 //! | `lines.rs` | a test: every `cargo xtask` command in the documents can be parsed |
 //! | `figures.rs` | a test: figures that documents quote are those of the benchmarks |
@@ -117,8 +117,8 @@ enum Task {
     CheckPaths,
     /// Builds the documents as a book with a search, in target/book.
     Book,
-    /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt
-    /// accepts, or if a sentence of README, a tutorial or a how-to guide has more than 30 words.
+    /// Counts idioms in comments, messages and documents. Fails if a file has more idioms than xtask/language.txt
+    /// accepts. Also fails if README, a tutorial or a how-to guide has a sentence of more than 30 words.
     CheckLanguage(language::CheckArgs),
     /// Prints random comments and messages, each with its item, for a review by a reader who does not know the code.
     SampleLanguage(language::SampleArgs),
@@ -132,9 +132,9 @@ enum Task {
         #[command(subcommand)]
         what: Bench,
     },
-    /// Runs all fuzz targets (with cargo-fuzz and a nightly toolchain), or tests with many random faults.
+    /// Runs all fuzz targets, or tests with many random faults.
     Campaign(campaign::Args),
-    /// Tests the memory that HCAs and programs share, with Miri; skipped without a nightly toolchain with Miri.
+    /// Tests, under Miri, the memory that HCAs and programs share. Skipped if no nightly toolchain has Miri.
     Miri,
     /// Generates the pictures in README.md: of the self-test, and of the web page in a browser
     /// (tests/browser/README.md).
@@ -263,8 +263,8 @@ fn debug_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
     artifact(&["--package", "ibfabric"], "ibfabric")
 }
 
-/// Builds a program or library in release mode and returns its path. If xtask itself is a debug build, nothing is
-/// built, so that the workspace is not built twice. Then returns the existing file in xtask's own directory.
+/// Builds a program or library in release mode and returns its path. If xtask itself is a debug build, builds
+/// nothing, so that the workspace is not built twice, and returns the existing file in xtask's own directory.
 fn release_artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     if cfg!(debug_assertions) {
         let program = std::env::current_exe()?;

@@ -1,11 +1,11 @@
-//! Runs tests under Miri: those of the memory that HCAs and programs share. Miri detects data races. It also detects
+//! Runs, under Miri, the tests of the memory that HCAs and programs share. Miri detects data races. It also detects
 //! accesses out of bounds, to freed memory, or with wrong alignment.
 
 use std::process::{Command, Stdio};
 
 use crate::{TaskResult, root};
 
-/// Runs the tests. If Miri is not installed, prints a message and succeeds.
+/// Runs the tests of the module `memory` of `ib-hca`. If Miri is not installed, prints a message and succeeds.
 pub(crate) fn run() -> TaskResult {
     let installed = Command::new("cargo")
         .args(["+nightly", "miri", "--version"])

@@ -34,7 +34,8 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 const ROOT_ENTRIES: [&str; 9] =
     ["crates/", "docs/", "examples/", "tests/", "fuzz/", "xtask/", ".ci/", ".cargo/", "book/"];
 
-/// Returns the paths of all documents that authors write, relative to the root of the checkout.
+/// Returns the paths of all documents that are not generated, except the table of contents. The paths are relative to
+/// the root of the checkout.
 pub(crate) fn documents() -> Vec<PathBuf> {
     let mut documents: Vec<PathBuf> = DOCUMENTS.map(PathBuf::from).to_vec();
     collect(Path::new("docs"), &mut documents);

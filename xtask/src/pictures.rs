@@ -68,7 +68,7 @@ fn wrap(line: &str, columns: usize) -> Vec<String> {
     for word in line.split_inclusive(' ') {
         let last = lines.last_mut().expect("the list is not empty");
         if last.chars().count() + word.trim_end().chars().count() > columns {
-            // Continuation lines are indented by 24 characters, so that they are below the texts of the checks.
+            // Continuation lines are indented by 24 characters, to the column in which the result of a check starts.
             lines.push(format!("{:24}{word}", ""));
         } else {
             last.push_str(word);

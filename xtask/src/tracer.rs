@@ -38,7 +38,7 @@ pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> TaskR
         let wrong = compare_damaged(&gear, (*first, count), outputs.path())?;
         if wrong > 0 {
             outputs.keep();
-            return Err("the tracer reports more than it can prove".into());
+            return Err("the tracer has reported wrong results on damaged fabrics".into());
         }
         return Ok(());
     }
@@ -79,8 +79,8 @@ pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> TaskR
     if failed > 0 { Err("a check of the tracer failed".into()) } else { Ok(()) }
 }
 
-/// Injects faults into fabrics on ibsim and on `ibfabric sim`, and traces paths. Returns how often the tracer was wrong
-/// about a path.
+/// Injects faults into fabrics on ibsim and on `ibfabric sim`, and traces paths. Returns the number of errors
+/// of the tracer, such as wrong verdicts on paths.
 fn compare_damaged(
     gear: &Gear,
     (first, count): (u64, u64),
@@ -102,12 +102,12 @@ fn compare_damaged(
         }
         let seconds = begun.elapsed().as_secs_f64();
         eprintln!(
-            "{name}, OpenSM: {count} trials ({failed} could not be run), {} paths in {seconds:.0} s",
+            "{name}, OpenSM: {count} fabrics ({failed} could not be tested), {} paths in {seconds:.0} s",
             tally.paths
         );
         eprintln!(
-            "  {} paths cross a fault: {} good, {} bad, {} not proven; others: {} good, {} wrongly bad, {} \
-             not proven",
+            "  {} paths cross a fault: {} good, {} bad, {} not proven; paths without a fault: {} good, \
+             {} wrongly bad, {} not proven",
             tally.damaged,
             tally.good_over_damage,
             tally.bad_over_damage,
@@ -117,8 +117,8 @@ fn compare_damaged(
             tally.sound_unproven
         );
         eprintln!(
-            "  ibtracert prints {} paths over a fault completely, and {} others incompletely; if both \
-             differ on a path over a fault, the tracer is right {} times and ibtracert {} times",
+            "  ibtracert prints {} paths over a fault completely, and {} without a fault incompletely; if the \
+             tracer and ibtracert differ on a path over a fault, the tracer is right {} times and ibtracert {} times",
             tally.shown_over_damage,
             tally.sound_not_shown,
             tally.tracer_right,

@@ -52,8 +52,8 @@ fn draw_time(rng: &mut Rng, bound: Duration) -> Duration {
     Duration::from_nanos(rng.next_u64() % (bound.as_nanos() as u64).max(1))
 }
 
-/// The network namespaces and the wire between them. When dropped, they are removed and the processes in them are
-/// killed. A guest's namespace is kept.
+/// A wire between two network namespaces. When dropped, removes the namespaces that it has created, and kills the
+/// processes in them. The namespace of a guest is kept.
 pub(crate) struct Wire {
     names: Vec<String>,
     stops: Arc<AtomicBool>,
@@ -72,8 +72,8 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Connects the namespace of a guest with a new namespace. The host's address in the guest's namespace moves to the
-    /// new namespace. The guest is end 0.
+    /// Connects the namespace of a guest (end 0) with a new namespace (end 1). Moves `address`, at which the guest
+    /// reaches the host, to the new namespace.
     pub(crate) fn to_guest(
         (namespace, device): (&str, &str),
         (address, mtu): (&str, u32),
@@ -129,7 +129,8 @@ impl Wire {
         self.relay = Some(thread::spawn(move || relay.run(&stops)));
     }
 
-    /// Returns a command that runs a program in one of the wire's two namespaces. The caller adds the arguments.
+    /// Returns a command that runs a program in a namespace that the wire has created. `namespace` is an index of these
+    /// namespaces. The caller adds the arguments.
     pub(crate) fn command(&self, namespace: usize, program: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[namespace]]).arg(program);
@@ -161,8 +162,8 @@ fn tap(end: &str, namespace: &str, mtu: u32) -> Result<(Tap, String), Failed> {
     let name = format!("ibw{}{end}", std::process::id() % 1_000_000_000);
     let tap = Tap::create(&name).map_err(|why| format!("TAP device {name}: {why}"))?;
     ip(&["link", "set", &name, "netns", namespace])?;
-    // The hardware address is always the same, because the guest may outlive the device and remembers its peer's
-    // address.
+    // Each end has a fixed hardware address. A guest may outlive the device, and then still has this address in its ARP
+    // cache.
     let address = if end == "a" { "02:00:00:00:78:01" } else { "02:00:00:00:78:02" };
     ip(&["-netns", namespace, "link", "set", &name, "address", address])?;
     ip(&["-netns", namespace, "link", "set", &name, "mtu", &mtu.to_string(), "up"])?;
@@ -184,7 +185,7 @@ struct Relay {
     fates: [Fates; 2],
 }
 
-/// Maximum number of frames that are read from one end before the other end is served.
+/// Maximum number of frames that are read from one end before frames are read from the other end.
 const BATCH: usize = 64;
 
 /// Maximum time between two checks of whether the wire must stop.
@@ -220,7 +221,7 @@ impl Relay {
         let limit = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
         let mut files =
             self.taps.each_ref().map(|tap| PollFd::from_borrowed_fd(tap.as_fd(), PollFlags::IN));
-        // An error is ignored, because an interrupted wait is only too short.
+        // An error is ignored, because a signal only ends the wait early.
         poll(&mut files, Some(&limit)).ok();
     }
 
@@ -261,9 +262,9 @@ impl Relay {
 /// Corrupts a RoCEv2 frame. Changes one bit, or up to eight bytes, in the UDP ports or after the UDP header. Sets the
 /// UDP checksum to zero.
 ///
-/// The ICRC covers the IPv4 identification, which UDP sockets do not report to the receiver. In half of the frames, the
-/// ICRC is replaced by the right one for an identification that ibfabric's HCAs do not send. A receiver with a UDP
-/// socket detects such a corruption only if it rejects these identifications.
+/// The ICRC covers the IPv4 identification, which UDP sockets do not report to the receiver. Half of the frames get an
+/// ICRC that is correct for an identification that ibfabric's HCAs do not send. A receiver with a UDP socket detects
+/// their corruption only if it rejects such identifications.
 fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const IP: usize = 14;
     const UDP: usize = IP + 20;
@@ -271,7 +272,8 @@ fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const ICRC: usize = 4;
     let before = frame.to_vec();
     let end = frame.len() - ICRC;
-    // An offset in the UDP length or checksum is mapped to the UDP ports, which are the four bytes before them.
+    // `place` is an offset after the UDP ports. If it is in the UDP length or checksum, `at` is four bytes lower, in
+    // the UDP ports.
     let place = UDP + 4 + rng.next_u64() as usize % (end - BTH + 4);
     let at = if place < BTH { place - 4 } else { place };
     if rng.chance(0.5) {

@@ -38,7 +38,7 @@ pub(crate) unsafe fn name(name: *const c_char, what: &str) -> Result<Option<Addr
 /// Converts the IP address in a `sockaddr`; `None` if the pointer is null.
 ///
 /// # Safety
-/// The pointer is null or points to an address with the size of its address family.
+/// The pointer is null or points to a complete socket address, such as a `sockaddr_in` for `AF_INET`.
 pub(crate) unsafe fn ip(address: *const sockaddr, what: &str) -> Result<Option<Address>, Failure> {
     if address.is_null() {
         return Ok(None);

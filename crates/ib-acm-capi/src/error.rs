@@ -65,7 +65,7 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::ConnectionReset => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,
         io::ErrorKind::InvalidInput => libc::EINVAL,
-        // Other kinds occur only while connecting, for example, if the host name is unknown.
+        // Other kinds occur only when the client connects, for example if the host name is unknown.
         _ => libc::EHOSTUNREACH,
     }
 }

@@ -56,8 +56,8 @@ pub unsafe extern "C" fn ib_acm_resolve_name(
 /// Resolves an IP address; see `ib_acm_resolve_ip` in the header.
 ///
 /// # Safety
-/// The handle is null or an open connection. `source` and `destination` are null or addresses with
-/// the size of their address family. Other pointers are null or writable.
+/// The handle is null or an open connection. `source` and `destination` are null or point to complete
+/// socket addresses, such as a `sockaddr_in` for `AF_INET`. Other pointers are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_resolve_ip(
     handle: *mut ClientHandle,
@@ -114,8 +114,8 @@ pub unsafe extern "C" fn ib_acm_free_paths(paths: *mut Path) {
     unsafe { free(paths) };
 }
 
-/// Calls `ends` for the source and the destination. Resolves the destination, and stores the paths to the destination
-/// in the output parameters.
+/// Resolves a destination, and stores the paths in the output parameters. `ends` returns the source and the
+/// destination.
 ///
 /// # Safety
 /// The handle is null or an open connection. The output parameters are null or writable.

@@ -32,8 +32,8 @@ fn library() -> PathBuf {
     library
 }
 
-/// Installs the library with the name that the linker uses, and with the soname for the dynamic
-/// loader.
+/// Creates symlinks to the library: one with the name for the linker, and one with the soname for the
+/// dynamic loader.
 fn install(directory: &Path) {
     for name in ["libibfabric_acm.so", "libibfabric_acm.so.0"] {
         std::os::unix::fs::symlink(library(), directory.join(name))

@@ -33,7 +33,7 @@ impl Timestamp {
     }
 }
 
-/// Route to a peer: either the SA returned it, or a file preloads it.
+/// Route to a peer, from an SA response or preloaded from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SaRoute {
     pub(crate) learned: Timestamp,
@@ -135,6 +135,7 @@ pub(crate) struct Peer {
     pub(crate) confirmed: Timestamp,
     /// Time at which a client last requested the path to the peer.
     pub(crate) used: Timestamp,
+    /// Main route: the SA route to one of the port's LIDs. The peer table stores routes to the other LIDs of the port.
     pub(crate) route: Option<SaRoute>,
 }
 

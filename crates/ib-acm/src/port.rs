@@ -93,7 +93,7 @@ pub enum Action {
 /// Input from a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// A datagram to a UD QP.
+    /// A datagram that a UD QP has received.
     Datagram {
         /// P_Key of the QP's partition.
         p_key: PKey,

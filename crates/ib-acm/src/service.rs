@@ -5,7 +5,7 @@
 //! | `endpoint_table` | ports and endpoints: creation, changes, removal |
 //! | `source` | selection of the endpoints that resolve a client request |
 //! | `status` | endpoints, caches and counters, for queries of clients and for the console |
-//! | `resolver` | address and route resolution of one endpoint; owns the state of `groups` to `limiter` |
+//! | `resolver` | address and route resolution of one endpoint; owns the state of the modules from `groups` to `limiter` |
 //! | `groups` | multicast groups: join, leave, repeated joins |
 //! | `announcements` | announcements of the endpoint's addresses |
 //! | `route_policy` | choice between routes derived from groups and routes of the SA; comparison of service levels |
@@ -13,13 +13,13 @@
 //! | `client_queries` | SA queries that clients specify |
 //! | `resolutions` | addresses being resolved: states, queues, time limits |
 //! | `lookup` | lookup of a path in the cache |
-//! | `peers`, `checks` | claims of peers, and the checks before they are accepted |
+//! | `peers`, `checks` | claims of peers, and the checks before a claim is accepted |
 //! | `peer_table` | cached peers and routes |
 //! | `limiter` | rate limits of peers |
 //! | `datagram`, `further_addresses` | messages between services |
 //! | `request`, `pending` | requests of clients, and the responses |
 //! | `sa` | SA requests of a port: priority, timing, errors |
-//! | `context` | timers, random numbers, counters and events, shared by the parts |
+//! | `context` | timers, random numbers, counters and events, which the other modules share |
 //! | `config`, `event`, `key` | configuration; events and counters; identifiers |
 //!
 //! The service owns no socket and no clock. Its owner passes messages of clients to [`Service::request`], and datagrams

@@ -22,7 +22,7 @@ const PORT: PortId = PortId(1);
 /// Returns the resident memory of the process in bytes.
 fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/status").expect("the file is readable");
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the line exists");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS is listed");
     let kilobytes: usize = line.trim().trim_end_matches(" kB").parse().expect("the value is in kB");
     kilobytes * 1024
 }
@@ -56,12 +56,12 @@ fn announcement(address: &Address) -> AcmMessage {
 
 /// Resolves an address for a client. The response of the SA has the destination LID `dlid`.
 fn resolve(service: &mut Service, now: Instant, address: &Address, dlid: u16) {
-    let entry = address.to_entry(EntryFlags::DESTINATION).expect("the address has an entry");
+    let entry = address.to_entry(EntryFlags::DESTINATION).expect("the address is a name or IP");
     let mut bytes = Vec::new();
     Resolve::request([0; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
     let header = ClientHeader::parse(bytes.first_chunk().expect("the header is complete"));
     let message = (&header, &bytes[HEADER_LENGTH..], ByteOrder::NATIVE);
-    assert!(!service.request(now, ClientId(1), message, &mut Vec::new()), "the route is not known");
+    assert!(!service.request(now, ClientId(1), message, &mut Vec::new()), "no immediate response");
     while let Some(action) = service.poll_action(now, PORT) {
         let Action::Mad(asked) = action else { continue };
         let mut mad = asked.mad;
@@ -104,7 +104,8 @@ fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
     let mut service = Service::new(config, [1; 32]);
     service.set_port(now, PORT, &state);
     let before = resident();
-    // The number of ports is slightly above a power of two, because arrays that double then waste the most memory.
+    // The number of ports is slightly above a power of two, because arrays that double their capacity then have the
+    // most unused memory.
     let count = (1 << 17) + 1000;
     for host in 0..count {
         let destination = Gid::new(PREFIX, Guid(0x1000 + u64::from(host)));

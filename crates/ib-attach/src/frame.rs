@@ -5,13 +5,13 @@ use ib_types::{PKey, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
-/// Length of a slot's header in bytes.
+/// Length in bytes of the header of a ring slot.
 pub(super) const HEADER: usize = 128;
 
 /// Maximum number of bytes after the header: the size of the largest packet, from its BTH on.
 pub(super) const MAX_PAYLOAD: usize = ib_hca::MAX_PACKET;
 
-/// Length of a slot in bytes.
+/// Length in bytes of a ring slot, including its header.
 pub(super) const SLOT: usize = 4352;
 
 const _: () = assert!(HEADER + MAX_PAYLOAD <= SLOT && HEADER + MAD_LENGTH <= SLOT);
@@ -72,8 +72,8 @@ impl Frame {
         Self::Datagram { remote, local_qpn, length }
     }
 
-    /// Returns the MAD of a frame that is followed by these bytes; `None` if the frame is not a
-    /// valid MAD.
+    /// Returns the MAD of the frame; `None` if the frame is not a valid MAD. `bytes` are the bytes after the frame's
+    /// header.
     #[must_use]
     pub fn datagram(&self, bytes: &[u8]) -> Option<Datagram> {
         let &Self::Datagram { remote, local_qpn, length } = self else { return None };
@@ -101,7 +101,7 @@ impl Frame {
         Some((std::str::from_utf8(why).ok()?, packet, u16::from_ne_bytes(*length).into()))
     }
 
-    /// Returns the header of a frame that is followed by `length` bytes.
+    /// Returns the header of the frame. `length` is the number of bytes after the header.
     pub(super) fn to_bytes(self, length: usize) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);

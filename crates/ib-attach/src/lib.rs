@@ -25,8 +25,8 @@
 //! simulator passes a packet to the HCA whose block contains the destination QPN. It passes multicast packets to all
 //! HCAs of the port.
 //!
-//! The simulator does not trust a client, which can write to the shared memory at any time. It reads each counter once
-//! and checks it, and copies each packet before it parses the packet. A client trusts the simulator.
+//! The simulator does not trust a client, which can write to the shared memory at any time. The simulator reads each
+//! counter once and checks it, and copies each packet before it parses the packet. A client trusts the simulator.
 //!
 //! # Example
 //! A client attaches to a port and sends a packet to the simulator:

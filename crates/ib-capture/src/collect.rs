@@ -52,9 +52,8 @@ struct OutputPacket {
 /// Writes the packets of queue pairs as pcapng, with one interface for each queue pair and
 /// direction.
 ///
-/// The owner calls [`Collector::collect`] as often as it likes, and writes the bytes of
-/// [`Collector::output`]. The collector counts packets that the HCAs have overwritten. It writes
-/// the counts with the next packet and at the end of a section.
+/// The owner calls [`Collector::collect`] repeatedly, and writes the bytes of [`Collector::output`]. The collector
+/// counts packets that the HCAs have overwritten. It adds these counts to the next packet and to the end of a section.
 pub struct Collector {
     writer: Option<Writer<Vec<u8>>>,
     /// Output of completed sections. Within a section, `writer` owns the output.
@@ -238,15 +237,16 @@ impl Collector {
         self.length.saturating_add(bytes) <= self.limit
     }
 
-    /// Writes packets up to time `until` of the HCAs' clock, in the order of time, and returns their number.
+    /// Adds the packets with times up to `until` to the output, in the order of time, and returns their number. `until`
+    /// is a time of the HCAs' clock.
     ///
     /// Stops when the output has `most_bytes` bytes, or after `most_packets` packets. If no section
     /// has begun, counts the packets as not written. Also stops before a packet that would exceed
     /// the size limit of the section ([`Collector::is_full`]).
     ///
-    /// The packets of the whole stream are ordered by time if two conditions hold: the owner reads
-    /// the clock for `until` before the call, and each source adds its packets in the order of
-    /// time. Packets that a source withholds are written when the source releases them.
+    /// The packets of the whole stream are ordered by time under two conditions. The owner reads the clock before each
+    /// call, and passes the result as `until`. Each source returns its packets in the order of time. A source can
+    /// withhold packets, for example until a trigger. They are written after the source has returned them.
     pub fn collect(&mut self, until: Instant, most_bytes: usize, most_packets: u64) -> u64 {
         self.merge.poll_sources();
         let mut written = 0;

@@ -241,7 +241,8 @@ pub struct Correlation {
     pairs: Vec<Pair>,
 }
 
-/// A queue pair that sends requests, and its peer. The value is an index into a [`Correlation`].
+/// A queue pair that sends requests, and its peer. The value is the index of a flow in the [`Correlation`] that
+/// returned the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair(usize);
 
@@ -257,9 +258,9 @@ pub struct QpEndpoint {
 /// The times from each event of one kind to the next event of another kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Number of `from` events, at which a measurement starts ([`Correlation::timing`]).
+    /// Number of `from` events. Each of them starts a measurement ([`Correlation::timing`]).
     pub from: u64,
-    /// Number of `to` events, at which a measurement ends.
+    /// Number of `to` events. The first one after a `from` event ends the measurement.
     pub to: u64,
     /// Time in nanoseconds from each `from` event to the next `to` event. `from` events that no
     /// `to` event follows are left out.
@@ -273,7 +274,7 @@ impl Correlation {
         &self.files
     }
 
-    /// Returns how the clock of the second file differs from the clock of the first.
+    /// Returns the relation between the clocks of both files, such as their offset and drift.
     #[must_use]
     pub const fn clocks(&self) -> &Clocks {
         &self.clocks
@@ -292,7 +293,8 @@ impl Correlation {
         &self.unknown_sides
     }
 
-    /// Returns the number of flows with several candidates for the other direction.
+    /// Returns the number of flows for which the flow in the other direction could not be determined, although
+    /// candidates exist.
     #[must_use]
     pub const fn ambiguous(&self) -> u64 {
         self.ambiguous

@@ -1,8 +1,9 @@
-//! Captures of RDMA packets: collects them from HCAs, dissects them, and correlates both ends.
+//! Captures of RDMA packets: collects packets from HCAs, dissects them, and correlates the captures of both ends of a
+//! connection.
 //!
 //! [`Collector`] merges the packet traces of queue pairs into pcapng. [`CaptureFile`] and
-//! [`Dissector`] read captures that any program wrote. [`Correlator`] compares captures of both
-//! ends. The crate creates no threads, opens no files and reads no clock.
+//! [`Dissector`] read captures that any program wrote. [`Correlator`] compares captures of both ends of a connection.
+//! The crate creates no threads, opens no files and reads no clock.
 //!
 //! | module | contents |
 //! |---|---|

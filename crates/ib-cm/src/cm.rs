@@ -133,8 +133,8 @@ impl Cm {
         true
     }
 
-    /// Returns true if the CM accepts this message although only a part of its ICRC could be checked. The CM does not
-    /// accept such a message for a connection with an HCA of ibfabric.
+    /// Returns true if the CM accepts a message whose ICRC could be checked only in part. The CM drops such a message
+    /// if the peer of the connection is known to be an HCA of ibfabric, whose ICRC can always be checked completely.
     fn accepts_weak(&self, mad: &Mad) -> bool {
         // In all messages except REQ and SIDR_REQ, the receiver's communication ID is the second ID in the message.
         let number = match mad.attribute_id() {

@@ -51,20 +51,22 @@ pub struct CmConfig {
     /// REQ.
     pub time_wait: Option<Duration>,
     /// How long the CM caches a sent REJ of a REQ, or a sent `SIDR_REP`. If the peer repeats its request, the CM sends
-    /// the cached message again, and this time restarts. The service timeout of a sent MRA is added.
+    /// the cached message again and restarts this time. If the CM has sent an MRA for the REQ, the time is longer by
+    /// the service timeout of the MRA.
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
     /// Maximum number of half-open connections: their REQ was received, but they are not established yet.
     ///
     /// If the limit is reached when a REQ arrives, the CM finds the peer address with the most connections that wait
-    /// for their RTU, and ends the oldest of them. So no address can shut out others with REQs that it does not
-    /// complete. If no connection waits for its RTU, the CM rejects the REQ.
+    /// for their RTU, and ends the oldest of these connections. A peer that never sends RTUs therefore cannot shut out
+    /// other addresses. If no connection waits for its RTU, the CM rejects the REQ.
     pub max_half_open: usize,
-    /// Limits how long a connection waits for its RTU. The retransmission timeout of the REP is at most this time. The
-    /// number of retransmissions is at most this time divided by the retransmission timeout.
+    /// Limits how long a connection waits for its RTU. The retransmission timeout of the REP is at most
+    /// `half_open_time`. The number of retransmissions is at most `half_open_time` divided by the retransmission
+    /// timeout.
     ///
-    /// So the connection waits at most twice this time, plus the timeouts of MRAs that the peer sends.
+    /// A connection therefore waits at most twice `half_open_time`, plus the timeouts of MRAs that the peer sends.
     pub half_open_time: Duration,
     /// Maximum number of responses per second to peers without a connection. Most of these responses are REJs.
     pub refusals_per_second: u32,
@@ -80,8 +82,9 @@ impl Default for CmConfig {
     /// retransmits after 6.1 s and gives up after 98 s. For a REP, the CM and Linux use the values in the received REQ
     /// instead.
     ///
-    /// The service timeout in an MRA is 4.3 s, and in Linux 69 s. A peer with 15 retries thus waits at least 64 s for
-    /// the response. So the CM rejects the peer's message after the consumer timeout of 60 s, before the peer gives up.
+    /// The MRAs of this CM contain a service timeout of 4.3 s, those of Linux 69 s. A peer that retransmits 15 times,
+    /// and gets an MRA each time, waits at least 64 s for the response of this CM. The CM rejects the peer's message
+    /// after the consumer timeout of 60 s, before the peer gives up.
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,
@@ -144,14 +147,14 @@ pub struct CmCounters {
     pub sent: u64,
     /// Messages retransmitted because no response came in time.
     pub resent: u64,
-    /// MADs dropped because of the version, a method other than Send, an invalid queue pair, or an ICRC that could be
-    /// checked only in part.
+    /// MADs dropped because of an unsupported version, a method other than Send, an invalid queue pair, or an ICRC that
+    /// could be checked only in part.
     pub malformed: u64,
     /// MADs dropped because the message is not supported, such as SAP and APR.
     pub unsupported: u64,
     /// MADs with unknown communication IDs, which were dropped or rejected.
     pub unknown: u64,
-    /// Messages that were received again. To some of them the CM has repeated its response.
+    /// Duplicate messages that were received. The CM may have sent its response again.
     pub duplicates: u64,
     /// Messages that were dropped or rejected because they do not fit the state or the role of their connection. Also
     /// REPs in which the peer uses another communication ID than before.

@@ -119,8 +119,8 @@ impl ConnectionTable {
         !self.awaiting_rtu.is_empty()
     }
 
-    /// Among the connections that wait for their RTU, selects the address with the most of them. Returns the oldest one
-    /// of this address.
+    /// Finds the peer address with the most connections that wait for their RTU. Returns the oldest of these
+    /// connections.
     pub(crate) fn oldest_awaiting_rtu(&self) -> Option<&Connection> {
         let mut most: Option<(usize, Reverse<u64>, ConnectionId)> = None;
         let mut rest = self.awaiting_rtu.iter().peekable();

@@ -10,7 +10,7 @@ pub enum CmError {
     /// There is no connection with this ID, or the connection was removed.
     #[error("{call}: connection {id} does not exist")]
     UnknownConnection {
-        /// The name of the call.
+        /// The name of the method that the consumer called.
         call: &'static str,
         /// The connection ID.
         id: ConnectionId,
@@ -18,7 +18,7 @@ pub enum CmError {
     /// The connection is in a state that does not allow the call.
     #[error("{call}: connection {id} is in state {state}")]
     WrongState {
-        /// The name of the call.
+        /// The name of the method that the consumer called.
         call: &'static str,
         /// The connection.
         id: ConnectionId,
@@ -28,7 +28,7 @@ pub enum CmError {
     /// The `SIDR_REQ` of a peer does not exist, or already has a response.
     #[error("{call}: the SIDR request does not exist, or has a response already")]
     UnknownSidrRequest {
-        /// The name of the call.
+        /// The name of the method that the consumer called.
         call: &'static str,
     },
     /// The private data does not fit into the message.

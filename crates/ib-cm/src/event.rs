@@ -93,7 +93,7 @@ pub enum Failure {
 pub enum Cause {
     /// The consumer of this CM has disconnected, and the peer has responded.
     Local,
-    /// The consumer of this CM has disconnected, and the peer did not respond.
+    /// The consumer of this CM has disconnected, and the peer did not respond to the DREQ.
     Unanswered,
     /// The peer has disconnected.
     Remote,

@@ -226,7 +226,7 @@ fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<Conne
 /// REQ has no field for the port.
 ///
 /// On Ethernet all packets have a GRH and no LIDs, so the LIDs and the subnet-local bit of the REQ are ignored. Linux
-/// fills them in if it has obtained an InfiniBand path from ibacm.
+/// fills in these fields if it has obtained an InfiniBand path from ibacm.
 pub(crate) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
     let is_ethernet = is_ethernet(arrived);
     let lid = |lid| if lid == NO_LID || is_ethernet { 0 } else { lid };

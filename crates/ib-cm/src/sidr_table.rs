@@ -51,7 +51,7 @@ impl SidrTable {
         self.received.len()
     }
 
-    /// Returns the SIDR request that a peer has sent with this key.
+    /// Returns the SIDR request of a peer with the key `peer`, and its ID.
     pub(crate) fn find(&self, peer: &PeerRequest) -> Option<(SidrRequestId, &ReceivedRequest)> {
         let id = *self.by_peer.get(peer)?;
         Some((id, self.received.get(&id)?))

@@ -2,14 +2,14 @@
 
 use crate::id::{ConnectionId, SidrId, SidrRequestId};
 
-/// The event that the CM waits for while a timer runs.
+/// A timer of a connection or SIDR request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// The peer's response to a message.
+    /// Limits the time until the peer responds to a message.
     Response,
-    /// The consumer's response to an event.
+    /// Limits the time until the consumer responds to an event.
     Consumer,
-    /// The end of time-wait, in which late packets of a closed connection may arrive.
+    /// Ends the time-wait of a connection, or the time for which the response to a SIDR request is cached.
     TimeWait,
 }
 

@@ -191,7 +191,7 @@ impl LineServer {
         std::thread::Builder::new().name("console".to_owned()).spawn(serve).map(drop)
     }
 
-    /// Waits until clients connect or send requests, and replies to the requests that have arrived by then.
+    /// Waits until a client connects or sends a request, then replies to all requests that have arrived.
     fn round(&mut self, answer: &mut dyn FnMut(&str) -> String) {
         let mut files = vec![poll::watched(self.listener.as_fd(), false)];
         let mut keys = Vec::new();
@@ -210,7 +210,8 @@ impl LineServer {
         if files[0].revents != 0 {
             self.accept();
             if self.has_failed {
-                // The process has no free descriptors, so the listening socket remains readable.
+                // The process has no free descriptors, so the listening socket remains readable. Without the pause, the
+                // loop would use a whole processor.
                 std::thread::sleep(Duration::from_millis(100));
             }
         }

@@ -52,7 +52,7 @@ impl PageServer {
             let mut clients: VecDeque<Arc<TcpStream>> = VecDeque::new();
             loop {
                 let Ok((stream, _)) = self.0.accept() else {
-                    // The process may have no free file descriptors at present.
+                    // `accept` fails, for example, while the process has no free file descriptors.
                     std::thread::sleep(Duration::from_millis(100));
                     continue;
                 };
@@ -66,7 +66,7 @@ impl PageServer {
                 let stream = Arc::new(stream);
                 clients.push_back(Arc::clone(&stream));
                 let page = Arc::clone(&page);
-                // If no thread can be created, the client is disconnected.
+                // If no thread can be created, the client is disconnected when the next client connects.
                 let serve = move || {
                     let _ = answer(&stream, &*page);
                     // The connection must be shut down explicitly, since the list of clients also holds it.

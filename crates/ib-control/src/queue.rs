@@ -62,8 +62,7 @@ impl RequestSender {
 
     /// Sends a request and returns immediately.
     ///
-    /// `completion` runs in the loop's thread with the response, or with `None` if the request
-    /// was dropped.
+    /// `completion` runs in the thread of the event loop. It gets the response, or `None` if the request was dropped.
     pub fn send(&self, line: String, completion: impl FnOnce(Option<String>) + Send + 'static) {
         // If the event loop has ended, the request is dropped, and its callback is called with `None`.
         let _ = self.requests.send(QueuedRequest { line, completion: Some(Box::new(completion)) });

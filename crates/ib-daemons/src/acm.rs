@@ -13,7 +13,8 @@
 //! | `settings` | options, addresses and routes from files |
 //! | `sim` | [`SimPorts`]: ports of the service in a fabric that this process simulates in virtual time |
 //! | `open_port` | the open ports of the service |
-//! | `umad` | [`UmadPort`]: a port of a real HCA, without UD QPs; `ipoib`: its IP addresses |
+//! | `umad` | [`UmadPort`]: a port of a real HCA, without UD QPs |
+//! | `ipoib` | IP addresses of this machine's `IPoIB` interfaces |
 
 mod config;
 mod console;

@@ -16,7 +16,7 @@ use crate::message::note;
 pub struct PortOptions {
     /// Selects the simulator, and the port of its fabric to which the HCA is attached.
     pub port: AttachOptions,
-    /// Maximum MTU; `None` for the MTU of the port.
+    /// Upper limit of the path MTU; `None` for the limit of the port only.
     pub mtu: Option<Mtu>,
     /// How long the HCA is polled before the process sleeps, in microseconds.
     pub spin: u64,

@@ -9,7 +9,7 @@
 //! | [`up`] | the simulator with embedded hosts, and the web page of `ibfabric up` |
 //! | [`adapter`] | opening HCAs at local IP addresses and at ports of simulated fabrics |
 //! | [`agent`] | the agent that responds to ibtracer and ibping at a port |
-//! | [`mad_port`] | a port for MADs, of a simulator or of this machine |
+//! | [`mad_port`] | a port, of a simulator or of an HCA, that sends and receives MADs |
 //! | [`own_capture`] | captures of this process's QPs |
 //! | [`host`] | names of this machine and of its HCAs |
 //! | [`log`] | log files in OpenSM's format |

@@ -17,7 +17,7 @@ pub const ERROR: u8 = 0x01;
 pub const INFO: u8 = 0x02;
 /// Log level of less important events.
 pub const VERBOSE: u8 = 0x04;
-/// Log level of the SM's steps.
+/// Log level of the SM's stages, such as discovery and configuration of the subnet.
 pub const DEBUG: u8 = 0x08;
 /// Log level of MADs.
 pub const FRAMES: u8 = 0x20;
@@ -220,7 +220,7 @@ fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
             Err(error) => error,
         };
         if written > 0 {
-            // The size of a character device is 0, so that it is not truncated.
+            // A character device has size 0, so `checked_sub` fails and the device is not truncated.
             let size = file.metadata().map_or(0, |found| found.len());
             if let Some(whole) = size.checked_sub(written as u64) {
                 file.set_len(whole).ok();

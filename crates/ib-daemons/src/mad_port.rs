@@ -30,13 +30,14 @@ pub enum MadPort<'s> {
     Sim(SimLink<'s>),
     /// A port of a simulator in another process.
     Ibsim(Box<IbsimLink>),
-    /// A port of an HCA. An SM also keeps `IsSM` set, which excludes other SMs of this machine from the port.
+    /// A port of an HCA. For an SM, the [`IsSmHolder`] keeps `IsSM` set, which excludes other SMs of this machine from
+    /// the port.
     Umad(Box<UmadLink>, Option<IsSmHolder>),
 }
 
 impl MadPort<'_> {
-    /// Opens a port of a simulator or of an HCA. If `serves` is true, the port also receives requests. At a simulator
-    /// it then sets `IsSM`, because simulators pass requests only to ports of SMs.
+    /// Opens a port of a simulator or of an HCA. If `serves` is true, the port also receives requests. A port of a
+    /// simulator then has `IsSM` set, because a simulator passes requests only to SMs.
     ///
     /// # Errors
     /// Fails if the port does not exist or cannot be opened.
@@ -76,8 +77,8 @@ impl MadPort<'_> {
     }
 }
 
-/// Returns the options for attaching to a port of a simulator. If `name` is empty or `node` is `None`, the environment
-/// supplies the value.
+/// Returns the options for attaching to a port of a simulator. If `name` is empty, the environment names the simulator.
+/// If `node` is `None`, the environment names the node.
 pub(crate) fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonError> {
     let attach = Attach::from_environment().map_err(DaemonError::failed)?;
     let server = match name {

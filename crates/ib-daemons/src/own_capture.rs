@@ -38,8 +38,8 @@ pub struct OwnCapture {
     pub ring_bytes: usize,
 }
 
-/// The captures of the QPs of this process: the capture that `--capture` starts, and captures that other processes
-/// request.
+/// The captures of the QPs of this process: the capture that the option `--pcap` starts, and captures that other
+/// processes request.
 pub struct Tracing<T: 'static> {
     captures: Captures<T>,
     own: Option<u64>,

@@ -58,7 +58,7 @@ pub fn temporary_path(path: &Path) -> PathBuf {
 /// Resolves symbolic links, so that the file to which they point is replaced.
 fn target(path: &Path) -> PathBuf {
     let mut target = path.to_owned();
-    // The kernel follows at most 40 symbolic links.
+    // The kernel has the same limit of 40 symbolic links in a path.
     for _ in 0..40 {
         let Ok(link) = fs::read_link(&target) else { break };
         target = target.parent().unwrap_or(Path::new("")).join(link);

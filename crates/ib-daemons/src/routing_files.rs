@@ -27,7 +27,7 @@ pub struct EngineFiles {
     /// File with ports that link balancing ignores. Each line has a switch GUID and a port number, or the port GUID of
     /// a CA. A CA stands for the switch port linked to it.
     pub ignore_guids: Option<PathBuf>,
-    /// File with the GUIDs of ports that are routed first, in the order of the lines.
+    /// File with port GUIDs. Routes to these ports are computed first, in the order of the lines.
     pub guid_routing_order: Option<PathBuf>,
     /// File with the order in which the ports of a switch are tried. Each line has a switch GUID and the switch's port
     /// numbers.
@@ -40,8 +40,8 @@ pub struct EngineFiles {
     pub connect_roots: bool,
     /// True if link balancing also counts routes to switches.
     pub port_profile_switch_nodes: bool,
-    /// True if the scan for the least used port does not always start at the same port. The start moves on by one port
-    /// whenever the average number of LIDs of the candidate ports grows by one.
+    /// True if the load shifts the start of the scan for the least used port. The scan starts one port further for each
+    /// LID that the candidate ports carry on average.
     pub port_shifting: bool,
     /// Seed of the random choice among the least used ports; with 0 or `None` the choice is not random.
     pub scatter_ports: Option<u64>,
@@ -49,13 +49,13 @@ pub struct EngineFiles {
     pub guid_routing_order_no_scatter: bool,
     /// Lowest VL to use (lash); `None` for 0.
     pub lash_start_vl: Option<u64>,
-    /// Number of data VLs of each link (lash); `None` for 8.
+    /// Number of data VLs that every link supports and the engine may use (lash); `None` for 8.
     pub virtual_lanes: Option<u64>,
     /// File with the LFTs that the engine `file` loads.
     pub lfts: Option<PathBuf>,
     /// File with the LID matrix (hop counts) that the engine `file` loads.
     pub lid_matrix: Option<PathBuf>,
-    /// File with LFTs. An entry of the file becomes an entry of the computed LFT if its port is on a shortest path
+    /// File with earlier LFTs. The engine keeps each entry whose port is still a least-hop port to the destination
     /// (minhop, updn, dor).
     pub keep_lfts: Option<PathBuf>,
 }

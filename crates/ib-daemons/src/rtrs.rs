@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `config`, `endpoint` | configurations; endpoints and networks in the notation of options |
+//! | `config`, `endpoint` | configurations; parsing of endpoints and networks in option values |
 //! | `serve` | [`serve()`], the block server |
 //! | [`mod@bench`] | the benchmark of a block device |
 //! | [`remote`] | opening and closing of a remote device |

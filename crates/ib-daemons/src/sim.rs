@@ -86,7 +86,7 @@ impl Simulation {
         serve::run(self.into_server(server, config)?, output)
     }
 
-    /// Returns the server of the fabric. The caller runs the server's event loop.
+    /// Converts the simulation into a server of the fabric. The caller runs the event loop of this server.
     pub(crate) fn into_server(
         self,
         server: Server,

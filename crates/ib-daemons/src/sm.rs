@@ -7,13 +7,13 @@
 //! | [`reasons`] | the reasons why keys and options of OpenSM are refused |
 //! | `port` | opening the port of the SM |
 //! | `drive` | [`run`], the event loop of the SM with its port |
-//! | `daemon` | the SM with its log, files, plans and counters; `hosted` creates one for a simulator |
+//! | `daemon` | the SM with its log, files, counters and plans (LIDs, LFTs and SLs of the subnet) |
 //! | `events` | log lines of fabric events |
-//! | `planner` | computation of plans in another thread |
+//! | `planner` | computation of plans (LIDs, LFTs and SLs of the subnet) in another thread |
 //! | `cache`, `dump`, `files` | reading and writing of files in OpenSM's formats |
 //! | `shared`, `console`, `metrics` | the state of the SM, the replies to `ibfabric sm ctl`, the metrics |
 //! | `perf` | collection of port counters |
-//! | `shown` | the state of the SM for the process in which it runs |
+//! | `shown` | a summary of the SM's state, for a simulator with an SM in its own process |
 
 use ib_os::alarm::Alarm;
 use ib_types::{Guid, Instant};

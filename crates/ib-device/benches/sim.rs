@@ -53,7 +53,7 @@ fn main() {
     writeln!(
         std::io::stdout().lock(),
         "in process over the simulator, one switch: {:.1} Gbit/s, {:.0} ns and {:.1} events a packet; \
-         in the fabric's time {:.1} Gbit/s; {} packets sent again",
+         in virtual time {:.1} Gbit/s; {} packets retransmitted",
         bits / took / 1e9,
         took / packets * 1e9,
         (lab.sim.steps() - steps) as f64 / packets,

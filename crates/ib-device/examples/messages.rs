@@ -73,7 +73,7 @@ fn main() {
     });
     let peer = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT);
     one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("the server accepts");
-    let mut other = server.join().expect("the server accepts");
+    let mut other = server.join().expect("the server thread does not panic");
     let _kept = numbers.next().map(|payload| {
         let payload = payload.try_into().expect("a trace records at most 4096 payload bytes");
         let options = PacketTrace { payload, ..PacketTrace::default() };

@@ -19,7 +19,7 @@ use crate::engines::Engines;
 use crate::path::Path;
 use crate::route::{grh_of, is_group, route_from, route_of, route_to};
 
-/// After this many received frames, the HCA sends before it receives more.
+/// Maximum number of frames that the HCA receives before it sends again.
 const ROUND: usize = 64;
 
 /// Response timeout of each attempt of an SA query.
@@ -35,10 +35,9 @@ pub(crate) struct Attached {
     paths: BTreeMap<Gid, Path>,
     /// Value of the port's change counter when the paths were cached.
     changes: u64,
-    /// Number of received packets. The packets have no ICRC, because the fabric drops corrupted
-    /// packets itself.
+    /// Number of received packets, which [`LinkCounters::without_icrc`](crate::LinkCounters::without_icrc) reports.
     pub(crate) received: u64,
-    /// True if a packet could not be sent because the ring to the simulator is full.
+    /// True if a packet may wait for a free slot, because the ring to the simulator was full.
     waits: bool,
     looks: u32,
     /// MADs that wait for a free slot of the ring to the simulator.
@@ -83,8 +82,8 @@ impl Attached {
             moved = true;
         }
         loop {
-            // If the ring is full, `send_with` does not call the closure. It is then unknown
-            // whether the HCA has a packet to send.
+            // If the ring is full, `send_with` does not call the closure. The HCA may then have a packet
+            // to send, so `waits` becomes true.
             let mut is_asked = false;
             let sent = self.port.send_with(|slot| {
                 is_asked = true;
@@ -162,8 +161,8 @@ impl Attached {
         Ok(moved)
     }
 
-    /// Waits until a frame arrives, a slot for a waiting packet or MAD is free, the time `until`
-    /// has come, or `alarm` is rung.
+    /// Waits until a frame arrives, an SA query times out, the time `until` has come, or `alarm` is rung. If a packet
+    /// or MAD waits for a slot of the ring to the simulator, a free slot also ends the wait.
     pub(crate) fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();

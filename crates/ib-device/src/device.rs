@@ -31,8 +31,8 @@ use crate::options::{AttachedOptions, DeviceError, DeviceOptions, seeds};
 pub struct LinkCounters {
     /// IPv6 packets whose ICRC is right.
     pub verified: u64,
-    /// IPv4 packets whose ICRC is right for one of the possible identifications. The ICRC covers the identification,
-    /// but the system does not report it. Packets with an unchecked ICRC are also counted here.
+    /// IPv4 packets whose ICRC is right for some value of the IPv4 identification, and packets with an unchecked ICRC.
+    /// The ICRC covers the identification, but the kernel does not report it to the receiver.
     pub consistent: u64,
     /// Packets with a wrong ICRC.
     pub icrc_errors: u64,
@@ -80,7 +80,7 @@ type OnTraced = Box<dyn FnMut(&mut Hca, SelectionId, PacketReader) + Send>;
 
 type OnRefused = Box<dyn FnMut(IpAddr) + Send>;
 
-/// After this many received packets, the device sends before it receives more.
+/// Maximum number of packets that the device receives before it sends again.
 const ROUND: usize = 64;
 
 /// ECE by which HCAs of this project recognize each other in REQ and REP. The vendor ID is a locally administered OUI.
@@ -259,7 +259,7 @@ impl Device {
         }
     }
 
-    /// Returns the port of a simulated fabric; `None` on Ethernet.
+    /// Returns the port of the simulated fabric to which the HCA is attached; `None` on Ethernet.
     #[must_use]
     pub fn attached(&self) -> Option<&AttachedPort> {
         match &self.link {
@@ -273,7 +273,7 @@ impl Device {
         self.spin
     }
 
-    /// Returns the socket, for callers that poll several descriptors.
+    /// Returns the socket for callers that poll several descriptors; `None` in a simulated fabric.
     pub fn socket_mut(&mut self) -> Option<&mut RoceSocket> {
         match &mut self.link {
             Link::Roce(socket) => Some(socket),
@@ -515,8 +515,8 @@ impl Device {
         }
     }
 
-    /// Completes a wait of the caller, and processes the descriptors of [`AttachedPort::files`] that became readable.
-    /// `rang` is true for each of these descriptors. Does nothing on Ethernet.
+    /// Processes the descriptors of [`AttachedPort::files`] that became readable during a wait of the caller. `rang[i]`
+    /// is true if descriptor `i` became readable. Does nothing on Ethernet.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected.

@@ -77,18 +77,18 @@ pub struct Driver {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// Handle of a [`Driver`], for any thread.
+/// Handle by which any thread can use the HCA of a [`Driver`].
 #[derive(Clone)]
 pub struct DriverHandle(Arc<Shared>);
 
-/// A queue pair of a [`Driver`], for any thread.
+/// Handle by which any thread can post requests to a queue pair of a [`Driver`].
 #[derive(Clone)]
 pub struct DrivenQp {
     slots: Arc<QpSlots>,
     driver: DriverHandle,
 }
 
-/// A completion queue of a [`Driver`], for any thread.
+/// Queue of completions that a [`Driver`] fills and that any thread can poll.
 #[derive(Clone)]
 pub struct DrivenCq(Arc<CompletionBuffer>);
 
@@ -103,7 +103,7 @@ impl Driver {
     /// # Errors
     /// Fails if the system has no more descriptors or threads.
     pub fn start(mut device: Device) -> io::Result<Self> {
-        // The driver thread spins itself instead of `Device::wait`, so that it polls commands while it spins.
+        // `Device::wait` does not spin here. The driver thread spins in its own loop, in which it also polls commands.
         let spin = std::mem::take(&mut device.spin);
         let alarm = Alarm::new()?;
         let shared = Shared {
@@ -124,7 +124,7 @@ impl Driver {
         };
         let thread =
             std::thread::Builder::new().name("ibfabric-rdma".to_owned()).spawn(move || {
-                // However the driver thread ends, its guard wakes the threads that wait for results of commands.
+                // The guard wakes the threads that wait for results of commands, even if the driver thread panics.
                 let guard = StopGuard(Arc::clone(&work.shared));
                 let result = work.run(&alarm);
                 drop(work);
@@ -182,15 +182,15 @@ impl DriverHandle {
         receiver.recv().map_err(|_| Stopped)
     }
 
-    /// Returns the next event of the HCA: connection requests, ends of connections, failed queue
-    /// pairs. If the event queue is full, new events are dropped.
+    /// Returns the next event of the HCA, such as a connection request, a disconnect or a failed
+    /// queue pair. If the event queue is full, new events are dropped.
     #[must_use]
     pub fn poll_event(&self) -> Option<DeviceEvent> {
         self.0.events.pop()
     }
 
-    /// Returns a handle of a queue pair for any thread. All requests have to be posted through this
-    /// handle or its clones.
+    /// Returns a handle by which any thread can post requests to a queue pair. All requests of the
+    /// queue pair have to be posted through this handle or its clones.
     ///
     /// # Errors
     /// Fails if the driver thread has ended. Returns `Ok(None)` if the queue pair does not exist.
@@ -209,8 +209,8 @@ impl DriverHandle {
         }))
     }
 
-    /// Returns a completion queue for any thread, which holds up to `most` completions. The driver thread moves the
-    /// completions of the engine's CQ into this completion queue.
+    /// Returns a queue of up to `most` completions, which any thread can poll. The driver thread moves the completions
+    /// of the engine's CQ into this queue.
     ///
     /// # Errors
     /// Fails if the driver thread has ended.
@@ -249,7 +249,7 @@ impl DriverHandle {
     }
 }
 
-/// Takes one of `most` queue slots; fails if none is free.
+/// Adds 1 to `taken`, the number of queued requests; fails if the number is `most` already.
 fn take_slot(taken: &AtomicU32, most: u32) -> Result<(), PostError> {
     let more = |count: u32| (count < most).then_some(count + 1);
     let found = taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);

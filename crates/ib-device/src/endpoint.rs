@@ -113,7 +113,7 @@ pub enum ConnectError {
         peer: SocketAddr,
         /// The reason of the rejection.
         reason: RejectReason,
-        /// Maximum path MTU of the peer, if the peer has rejected the proposed path MTU and reports its maximum.
+        /// Maximum path MTU that the peer reports if it has rejected the proposed path MTU.
         mtu: Option<Mtu>,
     },
     /// The peer does not respond.

@@ -100,7 +100,7 @@ pub enum DeviceError {
     NotActive {
         /// Name of the node that has the port.
         node: String,
-        /// Number of the port at the node.
+        /// Number of this port on its node.
         number: u8,
     },
     /// A system call failed.

@@ -22,7 +22,7 @@ impl Device {
     ///
     /// In a simulated fabric, the ACM service is queried, if one is set by
     /// [`Device::resolve_through`]. If the service returns no path, the SA is queried. The SA's
-    /// path is cached until the port changes.
+    /// path is cached until the simulator reports a change of the port's state.
     ///
     /// # Errors
     /// Fails if the SA returns no path, or no port has the address.

@@ -2,12 +2,13 @@
 //!
 //! Packets of queue pairs above 1 are exchanged with the fabric by [`Sim::send_packet`] and
 //! [`Sim::receive_packet`]. Such packets have the LIDs and service level of their route, and a GRH
-//! if the route is global. MADs of communication management are received through a client of the
-//! simulator that serves this management class. Packets have no ICRC, because the fabric drops
-//! corrupted packets itself.
+//! if the route is global. Packets have no ICRC, because the fabric drops corrupted packets itself.
 //!
-//! Like a hardware HCA, an HCA passes a packet to its port only if the port can send it soon, even
-//! if the connection's window allows more packets. An HCA does not receive its own multicast
+//! Received MADs of communication management arrive through a client of the simulator
+//! ([`SimDevice::client`]), which is registered for this management class.
+//!
+//! Like a hardware HCA, an HCA passes a packet to its port only while few packets wait at the port,
+//! even if the connection's window allows more packets. An HCA does not receive its own multicast
 //! packets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -34,8 +34,8 @@ reasons! {
     State = "state",
     /// The packet does not come from the port that the queue pair is connected to.
     Source = "source",
-    /// The packet's ICRC matches only an IPv4 identification that ibfabric's HCAs do not use. See
-    /// [`Route::is_weak`](ib_link::Route::is_weak).
+    /// The ICRC of the packet could be checked only in part ([`Route::is_weak`](ib_link::Route::is_weak)), but the
+    /// queue pair's own route is not weak.
     Icrc = "icrc",
     /// The P_Key does not match that of the queue pair.
     PKey = "p_key",

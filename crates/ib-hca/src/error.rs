@@ -64,7 +64,7 @@ pub enum DestroyError {
     /// The object does not exist.
     #[error("the {0} does not exist")]
     NoSuch(&'static str),
-    /// Other objects use the object.
+    /// The object is still in use: for example, a queue pair uses the CQ.
     #[error("the {0} is in use")]
     InUse(&'static str),
 }

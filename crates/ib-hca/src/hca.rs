@@ -127,10 +127,11 @@ impl Hca {
         &self.resources.counters
     }
 
-    /// Sets whether the port is Active, as reported by the driver of the link. The port of a new HCA is Active.
+    /// Sets whether the port is Active. The owner of the HCA passes the current state of the link. The port of a new
+    /// HCA is Active.
     ///
-    /// A change causes [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs keep their states. If the
-    /// port becomes Active again before their retries are used up, retransmission recovers all packets.
+    /// A change causes [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs keep their states. RC queue
+    /// pairs retransmit all lost packets if the port becomes Active again before the retries are used up.
     pub fn set_port_active(&mut self, is_active: bool) {
         if std::mem::replace(&mut self.is_active, is_active) == is_active {
             return;
@@ -335,8 +336,8 @@ impl Hca {
                 && qp.tracer.is_some()
             {
                 qp.note_sent(now, route, writer);
-                // The cost of recording the packet is charged to the burst of the traced queue pair, so that other
-                // queue pairs do not pay for the trace.
+                // The cost of recording packets counts as sent packets in the burst of the traced queue pair. So the
+                // trace delays no other queue pair.
                 if let Some(tracer) = &mut qp.tracer {
                     let left = BURST.saturating_sub(self.scheduler.burst);
                     self.scheduler.burst += tracer.settle(writer.len(), left);

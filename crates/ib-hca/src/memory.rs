@@ -63,9 +63,9 @@ impl Memory {
     pub fn zeroed(length: usize) -> Result<Arc<Self>, OutOfMemory> {
         let failed = OutOfMemory { length };
         let size = length.max(1).checked_add(ALIGNMENT - 8).ok_or(failed)?;
-        // If `malloc` guarantees the alignment of the layout, the allocator calls `calloc`. `calloc` gets zeroed pages
-        // from the system without writing to them. Therefore the layout is aligned to 8 bytes, and the start is
-        // aligned to a page below.
+        // The layout is aligned to 8 bytes only, because the allocator calls `calloc` if `malloc` guarantees the
+        // alignment. `calloc` gets zeroed pages from the system without writing to them. `skipped` then aligns the
+        // start of the memory to a page.
         let layout = Layout::from_size_align(size, 8).map_err(|_| failed)?;
         // SAFETY: the layout has a size above zero.
         let allocation = unsafe { alloc_zeroed(layout) };
@@ -218,7 +218,7 @@ impl Memory {
     /// Atomically adds a value to the 64-bit number at an offset, in native byte order. Returns the original number.
     ///
     /// # Errors
-    /// Fails if the offset is not a multiple of 8, or if the number exceeds the memory.
+    /// Fails if the offset is not a multiple of 8, or if the 8 bytes at the offset exceed the memory.
     pub fn fetch_add(&self, offset: usize, value: u64) -> Result<u64, OutOfBounds> {
         Ok(self.atomic(offset)?.fetch_add(value, Ordering::AcqRel))
     }
@@ -227,7 +227,7 @@ impl Memory {
     /// original number.
     ///
     /// # Errors
-    /// Fails if the offset is not a multiple of 8, or if the number exceeds the memory.
+    /// Fails if the offset is not a multiple of 8, or if the 8 bytes at the offset exceed the memory.
     pub fn compare_swap(&self, offset: usize, compare: u64, swap: u64) -> Result<u64, OutOfBounds> {
         let order = (Ordering::AcqRel, Ordering::Acquire);
         let found = self.atomic(offset)?.compare_exchange(compare, swap, order.0, order.1);

@@ -13,7 +13,7 @@ pub(crate) struct Writer<'b> {
     /// Copy of the headers and of the first payload bytes, for a packet trace. The trace reads this copy, because
     /// reading bytes that were just stored in the buffer would stall the processor.
     head: [u8; MOST_HEAD],
-    /// Number of bytes in the copy; 0 if nothing was copied.
+    /// Number of bytes in `head`; 0 if nothing was copied.
     head_length: usize,
     /// Number of payload bytes to copy; `None` if the packet is not traced.
     traced_payload: Option<usize>,
@@ -47,9 +47,9 @@ impl<'b> Writer<'b> {
         self.append(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// If the packet is traced, writes the first payload bytes, which `read` provides. Copies these bytes and the
-    /// headers for the trace. Returns the number of payload bytes written, at most `length`; 0 if the packet is not
-    /// traced.
+    /// For a traced packet, appends the first payload bytes, which `read` provides, and copies these bytes and the
+    /// headers for the trace. Returns the number of appended bytes, at most `length`. Does nothing and returns 0 if the
+    /// packet is not traced.
     #[inline]
     pub(crate) fn put_traced<E>(
         &mut self,
@@ -121,7 +121,7 @@ pub(crate) struct Packet<'p> {
 /// Reason why bytes are not a valid packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParseError {
-    /// The bytes are too few for the headers and the pad, or their number is not a multiple of 4.
+    /// The packet is too short for its headers and its pad, or its size is not a multiple of 4 bytes.
     Length,
     /// The opcode is unknown.
     Opcode,

@@ -11,7 +11,7 @@
 //! | `requester.rs` | the requester: packets of requests, responses, timers |
 //! | `send_queue.rs` | work requests and the PSNs of their packets |
 //! | `request.rs` | checks of posted requests, and the packets of requests |
-//! | `recovery.rs` | retries, round-trip time, probe and congestion window |
+//! | `recovery.rs` | retries, round-trip time, tail loss probe and congestion window |
 //! | `responder.rs` | the responder: requests of the peer |
 //! | `receive_queue.rs` | receives of the queue pair or of its SRQ |
 //! | `responses.rs` | ACKs, NAKs and response data |
@@ -56,11 +56,11 @@ pub(crate) struct Qp {
     responder: Responder,
     /// True if the scheduler of the HCA lists the queue pair among those with packets to send.
     pub(crate) is_listed: bool,
-    /// Time of the queue pair's entry in the timer heap of the HCA.
+    /// Earliest expiry time for which the HCA's timer heap has an entry of this queue pair.
     pub(crate) timer: Option<Instant>,
     /// True if the last packet was a short message that was sent ahead of a queued acknowledgement.
     has_led: bool,
-    /// True if the event for a drained send queue was reported.
+    /// True if `AsyncEvent::SqDrained` was reported in the current state.
     is_drained: bool,
     /// The packet trace, if enabled.
     pub(crate) tracer: Option<Box<PacketTracer>>,
@@ -202,8 +202,8 @@ impl Qp {
         writer: &mut Writer<'_>,
     ) -> Option<Route> {
         let context = &self.context;
-        // A link can send a message and an acknowledgement as one GSO batch if the shorter packet, the acknowledgement,
-        // comes last.
+        // A short message is sent ahead of a queued acknowledgement. In a GSO batch, only the last packet can be
+        // shorter, so the link can send both packets in one batch only in this order.
         self.has_led = !self.has_led
             && self.responder.responses.is_acknowledgement()
             && self.requester.starts_short(context, hca.now);
@@ -319,7 +319,7 @@ impl Qp {
         if self.context.init.qp_type == QpType::Rc {
             return self.enter_error(hca);
         }
-        // Only the send queue of a UC or UD queue pair fails. The responder keeps running.
+        // The failed request of a UC or UD queue pair affects only the send queue. The responder keeps running.
         self.context.state = QpState::Sqe;
         self.requester.flush(&self.context, hca);
     }

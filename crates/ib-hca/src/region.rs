@@ -433,8 +433,8 @@ impl Regions {
         Ok((memory, mr.offset + start))
     }
 
-    /// Copies bytes into SGEs, from an offset into their concatenated ranges on. If the SGEs are too short, copies only
-    /// the bytes that fit, and returns false.
+    /// Copies bytes into the concatenated ranges of the SGEs, starting at `offset`. If the SGEs are too short, copies
+    /// only the bytes that fit, and returns false.
     pub(crate) fn scatter(
         &self,
         pd: PdId,

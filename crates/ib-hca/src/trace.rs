@@ -1,9 +1,9 @@
-//! Traces of queue pairs. A command block is the record of a completed message, and is always written. Packets are
+//! Traces of queue pairs. A message block is the record of a completed message, and is always written. Packets are
 //! recorded on request.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `messages` | [`MessageRing`]: command blocks of the last 64 messages |
+//! | `messages` | [`MessageRing`]: message blocks of the last 64 messages |
 //! | `packets` | [`PacketRing`]: headers and the first payload bytes of packets |
 //! | `options` | [`PacketTrace`]: which packets and bytes are recorded; [`Selection`]: which queue pairs are traced |
 //!
@@ -129,7 +129,7 @@ impl PacketTracer {
     /// sent in the queue pair's burst. Their cost is subtracted from the debt.
     #[inline]
     pub(crate) fn settle(&mut self, length: usize, most: u32) -> u32 {
-        // The debt is usually less than the cost of one packet. Then no division is needed.
+        // Avoids the division in the usual case: the debt is less than the cost of one packet.
         if self.debt < BARE + length {
             return 0;
         }
@@ -206,8 +206,7 @@ impl PacketTracer {
         self.writer.forget_route();
     }
 
-    /// Records the headers of a packet that was lost in the network. `why` is the text about where and why the packet
-    /// was lost.
+    /// Records the headers of a packet that was lost in the network. `why` states where and why it was lost.
     pub(crate) fn note_lost(
         &mut self,
         at: Instant,

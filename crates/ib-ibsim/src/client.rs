@@ -191,9 +191,9 @@ impl Client {
         let port_guid = client.query_port_guid();
         client.port_guid = port_guid.map_err(failed("querying the NodeInfo of the port"))?;
         if attach.is_sm {
-            // IsSM is set by a separate message. For the flag in the connect message, ibsim neither
-            // sets IsSM nor sends trap 144. Other servers would set IsSM before this client can
-            // receive, so the first queries of other SMs would be lost.
+            // A separate message sets IsSM, not the flag of the connect message. For that flag, ibsim
+            // neither sets IsSM nor sends trap 144. Other servers would set IsSM before this client
+            // can receive, so the first queries of other SMs would be lost.
             client.set_is_sm(true)?;
         }
         Ok(client)
@@ -257,8 +257,9 @@ impl Client {
 
     /// Returns the GID prefix and the GUID of the port.
     ///
-    /// If the port has responded to a NodeInfo query, the GUID is taken from the response. In the
-    /// control message, ibsim returns the node's GUID, in the byte order of its machine.
+    /// If the port has responded to a NodeInfo query, the GUID is taken from that response. In its
+    /// reply to [`kind::GET_GID`], ibsim returns the node's GUID instead, in the byte order of the
+    /// machine on which ibsim runs.
     ///
     /// # Errors
     /// As [`Client::control`].

@@ -33,21 +33,21 @@ pub mod kind {
     pub const CONNECT: u32 = 1;
     /// Disconnects.
     pub const DISCONNECT: u32 = 2;
-    /// Returns LID and state of the local port.
+    /// Requests LID and state of the local port.
     pub const GET_PORT: u32 = 3;
-    /// Returns vendor, device, hardware and firmware version.
+    /// Requests vendor, device, hardware and firmware version.
     pub const GET_VENDOR: u32 = 4;
-    /// Returns the GID of the local port.
+    /// Requests the GID of the local port.
     pub const GET_GID: u32 = 5;
-    /// Returns the GUID of the local port.
+    /// Requests the GUID of the local port.
     pub const GET_GUID: u32 = 6;
-    /// Returns the NodeInfo of the local node.
+    /// Requests the NodeInfo of the local node.
     pub const GET_NODE_INFO: u32 = 7;
-    /// Returns the PortInfo of a port of the local node.
+    /// Requests the PortInfo of a port of the local node.
     pub const GET_PORT_INFO: u32 = 8;
     /// Sets or clears `IsSM`.
     pub const SET_IS_SM: u32 = 9;
-    /// Returns the first P_Key table block of the local port.
+    /// Requests the first P_Key table block of the local port.
     pub const GET_PKEYS: u32 = 10;
 }
 

@@ -260,8 +260,8 @@ impl Server {
     /// Fails if a system call failed.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let busy = self.is_busy();
-        // Longer time limits are ignored: the timer that starts the checks for exited clients ends
-        // the wait earlier.
+        // Time limits of `CHECK_INTERVAL` or more are ignored, because the timer that starts the
+        // checks for exited clients ends the wait earlier.
         let limit = limit.filter(|&limit| limit < CHECK_INTERVAL);
         match self.poll.poll(&mut self.events, if busy { Some(Duration::ZERO) } else { limit }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -340,8 +340,8 @@ impl Server {
                 self.control_ready = false;
                 return;
             }
-            // A receive call also reports that an earlier reply was sent to a client that has
-            // exited. This error is ignored.
+            // The receive call also fails if an earlier reply was sent to a client that has exited.
+            // This error is ignored.
             Err(_) => return,
         };
         if !sender.is_own_user() {

@@ -26,14 +26,16 @@ pub struct Route {
     pub flow_label: u32,
     /// The hop limit (IPv4: time to live).
     pub hop_limit: u8,
-    /// The UDP source port of a received RoCEv2 packet, which may have any value. It is ignored when packets are sent: they
-    /// leave from the port of the socket. It is unused on InfiniBand.
+    /// The UDP source port of a received RoCEv2 packet, which may have any value. It is ignored
+    /// when packets are sent, because they leave from the port of the socket. It is unused on
+    /// InfiniBand.
     pub source_port: u16,
     /// True if the ICRC of a received packet could be checked only in part.
     ///
     /// Over IPv4, the ICRC covers the IPv4 identification, which the kernel does not report to the
     /// receiver. A packet is weak if its ICRC only matches an identification that ibfabric's HCAs
-    /// do not use. A connected queue pair drops weak packets unless its own route is weak.
+    /// do not use. A connected queue pair drops weak packets, unless the route of its connection is
+    /// weak.
     pub is_weak: bool,
 }
 

@@ -59,8 +59,8 @@ impl Message {
 
     /// Returns the data that follows the headers of the management class.
     ///
-    /// The data of an RMPP message contains no padding. The data of a single MAD ends at [`Datagram::length`]. It
-    /// includes padding if the link does not report how long a received MAD is.
+    /// The data of an RMPP message contains no padding. The data of a single MAD ends at [`Datagram::length`]. If the
+    /// link does not report the length of received MADs, the data of a single MAD includes padding.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         if let Some(whole) = &self.whole {

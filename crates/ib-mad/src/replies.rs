@@ -32,7 +32,7 @@ impl Replies {
 
 /// Returns a datagram that this port sends from QP0 (SMPs) or QP1 (other classes).
 ///
-/// The datagram may go to any QP of the peer, because the peer can redirect a class to another QP.
+/// `remote` may contain any QP, because the peer can redirect a management class to another QP.
 pub(crate) const fn outgoing(remote: Remote, mad: Mad) -> Datagram {
     let local_qpn = if mad.class().is_smp() { Qpn::SMI } else { Qpn::GSI };
     Datagram { remote, local_qpn, length: MAD_LENGTH as u16, mad }

@@ -127,7 +127,7 @@ pub enum AnswerFrom {
     /// come from the request's destination GID instead.
     #[default]
     Asked,
-    /// The response may come from any port, because the class may be redirected.
+    /// The response may come from any port, because the responder may redirect the management class to another port.
     Anyone,
 }
 

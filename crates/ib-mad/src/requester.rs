@@ -33,8 +33,8 @@ pub struct RequesterConfig {
     pub window: usize,
     /// The lower 32 bits of the first transaction ID. Each later transaction ID is one higher.
     ///
-    /// A program that is restarted within seconds should use a different value. Otherwise a peer may treat a new RMPP
-    /// message as a duplicate of an old one with the same transaction ID.
+    /// A program that restarts within seconds should use a different value after the restart. Otherwise a peer may
+    /// treat a new RMPP message as a duplicate of an old message with the same transaction ID.
     pub first: u32,
     /// The limits of each RMPP response.
     pub receive: ReceiveLimits,
@@ -63,7 +63,7 @@ pub struct RequesterCounters {
     /// Responses that have the transaction ID of a request but do not match it: their class, method, attribute or
     /// source differs, or the request's state does not expect them.
     pub foreign: u64,
-    /// Losses of MADs of requests, as reported by the link.
+    /// MADs of requests that the link has reported as lost.
     pub lost: u64,
 }
 
@@ -356,8 +356,8 @@ impl Requester {
         self.events.push_back(completion);
     }
 
-    /// Stops the acknowledgement of duplicates of the complete response with the lowest transaction number. Until the
-    /// numbers wrap, this is the oldest response.
+    /// Removes the response with the lowest request number from `lingering`. This is the oldest response unless the
+    /// numbers have wrapped. Its duplicates are then no longer acknowledged.
     fn forget_oldest(&mut self) {
         if let Some((low, _)) = self.lingering.pop_first() {
             self.deadlines.stop(low);
@@ -374,8 +374,8 @@ impl Requester {
         Some(transaction)
     }
 
-    /// Returns the next datagram. Outstanding requests take turns. Requests that wait for a place in the window come
-    /// after them.
+    /// Returns the next datagram to send. Outstanding requests that have a MAD to send take turns. If there are none,
+    /// the next request of `backlog` is admitted to the window.
     fn poll_ready(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(low) = self.ready.pop_front() {
             if let Some(transaction) = self.transactions.get_mut(&low) {

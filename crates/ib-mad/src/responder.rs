@@ -174,8 +174,8 @@ impl Responder {
         true
     }
 
-    /// Sends a response of one MAD. `length` is the number of valid bytes: 256 unless the link
-    /// transmits the length of MADs.
+    /// Sends a response of one MAD. `length` is the number of valid bytes of `mad`: 256 unless the link transmits the
+    /// length of MADs.
     pub fn respond(&mut self, request: &Datagram, mad: Mad, length: u16) {
         let answer = outgoing(request.remote, mad);
         self.answers.push_back(Datagram { length, local_qpn: request.local_qpn, ..answer });
@@ -185,9 +185,9 @@ impl Responder {
     ///
     /// Later, [`Responder::poll_event`] returns [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`].
     ///
-    /// A requester may already have this response completely, if the caller responds to a repeated request. Such a
-    /// requester acknowledges all segments when the first one arrives. This ACK fails the response if the window does
-    /// not permit all segments yet.
+    /// If the caller responds to a repeated request, the requester may already have received the complete response. The
+    /// requester then acknowledges all segments as soon as segment 1 arrives. This ACK fails the response if the window
+    /// does not permit all segments yet.
     ///
     /// # Errors
     /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a response to the same
@@ -238,7 +238,7 @@ impl Responder {
         })
     }
 
-    /// Returns the next deadline, at which [`Responder::handle_timeout`] must be called.
+    /// Returns the next deadline, at which [`Responder::handle_timeout`] must be called; `None` if no timer is running.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         [self.inbound.next_deadline(), self.outbound.next_deadline()].into_iter().flatten().min()

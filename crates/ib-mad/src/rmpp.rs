@@ -1,8 +1,8 @@
 //! RMPP: messages of several segments, with the behaviour of the Linux kernel; IBTA volume 1, chapter 13.6.
 //!
-//! A sender starts with a window of one segment and sends up to the end of the window in the latest ACK. A receiver
-//! acknowledges the first segment, each segment that ends a window, the last segment, and duplicates. After a timeout,
-//! the sender continues after the last acknowledged segment.
+//! A sender starts with a window of one segment. Each ACK contains the number of the last segment that the sender may
+//! send. A receiver acknowledges the first segment, each segment that ends a window, the last segment, and duplicates.
+//! After a timeout, the sender continues after the last acknowledged segment.
 //!
 //! | module | contents |
 //! |---|---|

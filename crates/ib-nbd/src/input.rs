@@ -8,18 +8,18 @@ pub(super) struct Input {
     end: usize,
 }
 
-/// The buffer offers at least this many bytes of free space for further input.
+/// Minimum free space in bytes that [`Input::room`] returns.
 const ROOM: usize = 64 << 10;
 
-/// If an empty buffer is larger than this, it is freed.
+/// Maximum size in bytes of an empty buffer that [`Input::shrink`] keeps.
 const IDLE: usize = 1 << 20;
 
 impl Input {
     /// Returns the free space for input. `wanted` is the number of bytes that the buffer must hold before the next
     /// message can be processed.
     ///
-    /// One call allocates at most [`ROOM`] bytes, or as many bytes as the buffer already holds if these are more. So a
-    /// client cannot make the server allocate memory for data that it has only announced.
+    /// One call allocates at most [`ROOM`] bytes, or the number of unprocessed bytes if this is more. So the buffer
+    /// grows with the data that has arrived, not with the length that a client announces.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
         let needed = self.needed(wanted);
         if self.start == self.end {

@@ -44,7 +44,7 @@ pub(super) struct Output {
     sent: usize,
     /// Total number of unsent bytes.
     length: usize,
-    /// Data that was sent and now returns to the owner of the session.
+    /// Data that was sent or need not be sent, and returns to the owner of the session.
     used: Vec<ReadData>,
     /// An empty buffer, which the next headers use.
     spare: Vec<u8>,
@@ -64,7 +64,7 @@ impl Output {
         self.pieces.push_back(Piece::Headers(words));
     }
 
-    /// Appends the data of a read. Long or lent data is not copied.
+    /// Appends the data of a read. [`ReadData::Lent`], and data of at least [`MIN_UNCOPIED`] bytes, is not copied.
     pub(super) fn append(&mut self, data: ReadData) {
         if let ReadData::Bytes(bytes) = &data
             && bytes.len() < MIN_UNCOPIED

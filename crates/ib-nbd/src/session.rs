@@ -68,10 +68,10 @@ pub enum NbdError {
     /// The client has not chosen a device in time.
     #[error("the client has not chosen a device in time")]
     Silent,
-    /// For this time in seconds, the client has read no reply while other clients waited for memory.
+    /// The client has read no reply for this number of seconds while other clients waited for memory.
     #[error("the client has read no reply for {0} s while other clients waited for memory")]
     Stalled(u64),
-    /// For this time in seconds, the client has sent no further data of a write while other clients waited for memory.
+    /// The client has sent no further data of a write for this number of seconds while other clients waited for memory.
     #[error("the client has not continued a write for {0} s while other clients waited for memory")]
     Unfinished(u64),
     /// The magic number of an option is invalid.
@@ -94,7 +94,7 @@ pub enum NbdError {
     /// The magic number of a request is invalid.
     #[error("found request magic {0:#x}: expected {expected:#x}", expected = wire::REQUEST_MAGIC)]
     RequestMagic(u32),
-    /// A write is refused, and its data is too long to be skipped.
+    /// A refused write has more data than the server skips. The value is the length of the data in bytes.
     #[error("found a write of {0} bytes: expected at most {MAX_DATA}")]
     WriteLength(u32),
 }
@@ -121,9 +121,9 @@ pub(super) struct PendingRequest {
 
 /// The state of one connection at the server.
 ///
-/// The owner reads input into [`Session::room`] and passes its length to [`Session::handle`]. It executes the requests
-/// that [`Session::poll_request`] returns, and completes them with [`Session::complete`]. It sends the bytes of
-/// [`Session::output`] and passes the number of sent bytes to [`Session::sent`].
+/// The owner reads input into [`Session::room`] and passes the number of read bytes to [`Session::handle`]. The owner
+/// executes the requests that [`Session::poll_request`] returns, and completes them with [`Session::complete`]. The
+/// owner sends the bytes of [`Session::output`] and passes the number of sent bytes to [`Session::sent`].
 #[derive(Debug)]
 pub struct Session {
     pub(super) exports: Arc<[Export]>,
@@ -186,8 +186,8 @@ impl Session {
             || self.output.len() >= MAX_UNSENT
     }
 
-    /// Accepts the input in the first `length` bytes of [`Session::room`], and processes the options in it.
-    /// [`Session::poll_request`] returns the requests in it.
+    /// Accepts `length` bytes of input, which the owner has read into [`Session::room`]. Processes the options in this
+    /// input. [`Session::poll_request`] returns its requests.
     ///
     /// # Panics
     /// Panics if `length` exceeds the size of the buffer.
@@ -196,7 +196,8 @@ impl Session {
         self.negotiate();
     }
 
-    /// Returns the next request; `None` if none is complete or too many are outstanding.
+    /// Returns the next request. Returns `None` if no complete request has arrived, while the client has too many
+    /// outstanding requests or unsent replies, and after the connection has ended.
     pub fn poll_request(&mut self) -> Option<NbdRequest<'_>> {
         if self.is_full() {
             return None;
@@ -223,7 +224,8 @@ impl Session {
         }
     }
 
-    /// Returns data of a completed request for reuse, because it was sent or is not needed.
+    /// Returns a data buffer of a completed request to the owner, who can reuse it. The data was sent, or need not be
+    /// sent.
     pub fn poll_used(&mut self) -> Option<ReadData> {
         self.output.poll_used()
     }
@@ -320,7 +322,8 @@ impl Session {
         self.requests.len()
     }
 
-    /// Must be called when the client will send no more requests. Outstanding requests still get their replies.
+    /// Ends the input. The owner must call this function when the client will send no more requests. Outstanding
+    /// requests still get their replies.
     pub fn end(&mut self) {
         self.stage = Stage::Over;
     }

@@ -26,8 +26,8 @@ impl Session {
         }
     }
 
-    /// Returns the length in bytes of the data of the next request; 0 if its header has not arrived, or if it is not a
-    /// read or write of a valid length.
+    /// Returns the length in bytes of the data of the next request. Returns 0 if its header has not arrived, or if the
+    /// request is not a read or write of a valid length.
     pub(super) fn next_length(&self) -> usize {
         let Stage::Requests(_) = self.stage else { return 0 };
         match self.input.peek::<HEADER>().map(Request::parse) {

@@ -89,7 +89,7 @@ pub mod flags {
     pub const SEND_TRIM: u16 = 1 << 5;
     /// The device supports writing zeros without data.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// A read may demand that its reply has only one chunk.
+    /// The device supports `DF`: a client may request that the reply to a read has only one chunk.
     pub const SEND_DF: u16 = 1 << 7;
     /// A flush covers the completed writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
@@ -143,7 +143,7 @@ pub mod error {
     pub const ENOMEM: u32 = 12;
     /// The request is invalid.
     pub const EINVAL: u32 = 22;
-    /// The range is beyond the end of the device.
+    /// No space is left on the device, or a write exceeds the end of the device.
     pub const ENOSPC: u32 = 28;
     /// The operation is not supported.
     pub const ENOTSUP: u32 = 95;

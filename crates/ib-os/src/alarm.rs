@@ -17,7 +17,7 @@ pub struct Alarm {
     bell: Bell,
 }
 
-/// Rings an [`Alarm`]. Any thread may ring it.
+/// A handle with which any thread can ring an [`Alarm`].
 #[derive(Clone, Debug)]
 pub struct Bell(Arc<UnixStream>);
 
@@ -63,12 +63,12 @@ impl AsFd for Alarm {
 }
 
 impl Bell {
-    /// Rings the alarm. If it was rung since its last reset, this has no effect.
+    /// Rings the alarm. If the alarm was rung since its last reset, the call has no effect.
     pub fn ring(&self) {
         let _ = (&*self.0).write(&[1]);
     }
 
-    /// Returns a file descriptor. Writing to it rings the alarm.
+    /// Returns a file descriptor. A write to this descriptor rings the alarm.
     pub fn file(&self) -> io::Result<UnixStream> {
         self.0.try_clone()
     }

@@ -32,7 +32,7 @@ mod tests {
         set.set(last);
         let thread = std::thread::spawn(move || {
             rustix::thread::sched_setaffinity(None, &set)
-                .expect("the affinity can be restricted to one of its processors");
+                .expect("a thread can restrict its affinity to one processor");
             super::current()
         });
         assert_eq!(thread.join().expect("the thread has not panicked"), last as u32);

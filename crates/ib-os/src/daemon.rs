@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Exit status that is returned if a signal has killed the process or its status is unknown.
+/// Exit status that [`status_of`] returns if a signal has killed the child, or if the child's status is unknown.
 const KILLED: u8 = 2;
 
 /// Identifies the process in which [`detach`] has returned.
@@ -17,7 +17,7 @@ pub enum Detached {
     /// The calling process. The value is its exit status: 0 if the background process has started, or else the exit
     /// status of the background process.
     Caller(u8),
-    /// The background process. It still has the terminal as its standard files.
+    /// The background process. Its standard files are still those of the calling process.
     Background(Starting),
 }
 
@@ -28,7 +28,7 @@ pub struct Starting(UnixStream);
 /// Forks a background process in a new session. The calling process waits until the background process calls
 /// [`Starting::finish`]. The working directory is unchanged, so that relative paths remain valid.
 ///
-/// Must be called before the first thread is started and the first device is opened.
+/// The process must call this function before it starts its first thread and opens its first device.
 ///
 /// # Errors
 /// Fails if the system cannot create a process.
@@ -68,8 +68,8 @@ fn status_of(child: libc::pid_t) -> u8 {
 }
 
 impl Starting {
-    /// Detaches the process from the terminal and its standard files, and reports to the calling process that it has
-    /// started.
+    /// Replaces the standard files of the background process by `/dev/null`, and reports the successful start to the
+    /// calling process.
     ///
     /// # Errors
     /// Fails if the standard files cannot be replaced by `/dev/null`.
@@ -81,7 +81,7 @@ impl Starting {
                 return Err(io::Error::last_os_error());
             }
         }
-        // Writing fails if the parent process, which waits for this message, was killed.
+        // An error is ignored: it means that the calling process, which waits for this byte, was killed.
         let _ = self.0.write_all(&[1]);
         Ok(())
     }
@@ -109,8 +109,8 @@ fn send_message(path: &[u8], state: &str) -> io::Result<()> {
     UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
 }
 
-/// Returns the sockets that the service manager has opened for this process, as sd_listen_fds(3) does. There are at
-/// most `limit`. A second call returns an empty list.
+/// Returns the sockets that the service manager has opened for this process, as sd_listen_fds(3) does. Returns at most
+/// `limit` sockets. A second call returns an empty list.
 #[must_use]
 pub fn inherited_sockets(limit: usize) -> Vec<OwnedFd> {
     static ARE_TAKEN: AtomicBool = AtomicBool::new(false);

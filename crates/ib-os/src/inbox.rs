@@ -101,8 +101,10 @@ impl<T> Inbox<T> {
         next
     }
 
-    /// Must be called before the driver thread waits. Returns the alarm that new work rings, or `None` if work is
-    /// queued already.
+    /// Returns the alarm on which the driver thread must wait, or `None` if the queue may already contain work.
+    ///
+    /// The driver thread must call this function before each wait. The returned alarm is `alarm`, or the inbox's own
+    /// alarm if `alarm` is `None`. New work rings this alarm.
     pub fn begin_wait<'a>(&'a self, alarm: Option<&'a Alarm>) -> Option<&'a Alarm> {
         let alarm = alarm.unwrap_or(&self.alarm);
         *self.shared.bell.lock().unwrap_or_else(PoisonError::into_inner) = alarm.bell();
@@ -113,13 +115,14 @@ impl<T> Inbox<T> {
 impl<T> Drop for Inbox<T> {
     fn drop(&mut self) {
         self.shared.has_ended.store(true, Ordering::SeqCst);
-        // The closures are dropped, so that threads which wait for their results are notified.
+        // Dropping the queued closures makes `Handle::with` fail in the threads that wait for the results.
         while self.shared.works.pop().is_some() {}
     }
 }
 
 impl<T> Handle<T> {
-    /// Runs a closure in the driver thread and waits for its result until the timeout.
+    /// Runs a closure in the driver thread and waits for its result. The timeout applies only until the driver thread
+    /// starts the closure.
     ///
     /// # Errors
     /// Fails if the inbox was dropped, or if the driver thread does not start the closure before the timeout. In these
@@ -134,7 +137,7 @@ impl<T> Handle<T> {
         let claim = Arc::clone(&is_claimed);
         self.0.works.push(Box::new(move |device: &mut T| {
             if claim.swap(true, Ordering::SeqCst) {
-                // The thread that has sent the closure has timed out, so the closure is not run.
+                // The thread that queued the closure has timed out, so the closure is not run.
                 return;
             }
             sender.send(work(device)).ok();
@@ -151,7 +154,7 @@ impl<T> Handle<T> {
             Err(RecvTimeoutError::Timeout) if !is_claimed.swap(true, Ordering::SeqCst) => {
                 Err(WorkError::TimedOut)
             }
-            // The driver thread is already running the closure, so this thread waits for the result without a limit.
+            // The driver thread is already running the closure, so the result is awaited without a timeout.
             Err(RecvTimeoutError::Timeout) => receiver.recv().map_err(|_| WorkError::Closed),
         }
     }

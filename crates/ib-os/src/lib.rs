@@ -7,7 +7,7 @@
 //! | [`alarm`] | a file descriptor that another thread makes readable to end a wait early |
 //! | [`poll`] | waiting for file descriptors: `poll(2)` and `ppoll(2)` |
 //! | [`tick`] | a periodic timer: `timerfd_create(2)` |
-//! | [`clock`] | the monotonic clock and the local time |
+//! | [`clock`] | the monotonic clock |
 //! | [`cpu`] | the processors of this machine |
 //! | [`inbox`] | a work queue from other threads to a driver thread |
 //! | [`scheduling`] | scheduling policy and processor time of the calling thread |
@@ -16,7 +16,7 @@
 //! | [`unix`] | Unix sockets with a path, and checks of the peer's user |
 //! | [`seqpacket`] | JSON messages with descriptors over `SOCK_SEQPACKET` |
 //! | [`sockopt`] | socket options |
-//! | [`batch`] | headers for `sendmmsg(2)` and `recvmmsg(2)` |
+//! | [`batch`] | several datagrams per system call: `sendmmsg(2)` and `recvmmsg(2)` |
 //! | [`tap`] | TAP devices, for tests with impaired links |
 //!
 //! # Example

@@ -33,7 +33,7 @@ fn ignores(status: &str, signal: i32) -> bool {
 pub struct Termination(UnixStream);
 
 impl Termination {
-    /// Starts to catch SIGTERM, SIGINT and SIGHUP.
+    /// Starts to catch SIGTERM, SIGINT, and SIGHUP unless the process ignores it (`nohup`).
     ///
     /// # Errors
     /// Fails if a system call failed.
@@ -55,8 +55,8 @@ impl AsFd for Termination {
     }
 }
 
-/// Makes the second signal of this kind end the process at once, without its destructors: the first one may have to wait
-/// for a long computation.
+/// Makes the second arrival of `signal` end the process immediately, without running destructors. After the first
+/// arrival, the process may be busy with a long computation before it exits.
 fn kill_at_second(signal: i32) -> io::Result<()> {
     let is_first_given = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_first_given))?;
@@ -75,7 +75,7 @@ pub fn exit_status() -> u8 {
     128 + u8::try_from(caught).ok().filter(|&caught| caught != 0).unwrap_or(SIGINT as u8)
 }
 
-/// Starts to note the number of a termination signal for [`exit_status`].
+/// Makes the handler of a termination signal record the signal's number for [`exit_status`].
 fn note(signal: i32) -> io::Result<()> {
     signal_hook::flag::register_usize(signal, Arc::clone(&CAUGHT), signal as usize).map(drop)
 }
@@ -94,7 +94,7 @@ pub enum Order {
 /// Termination signals.
 const ENDS: [(i32, Order); 2] = [(SIGTERM, Order::End), (SIGINT, Order::End)];
 
-/// Catches the signals of a daemon. Each signal rings a bell.
+/// The caught signals of a process, and their [`Order`]s. Each caught signal rings a bell.
 #[derive(Debug)]
 pub struct Orders(Vec<(Order, Arc<AtomicBool>)>);
 
@@ -108,7 +108,8 @@ impl Orders {
         Self::catch_these(bell, ENDS.into_iter().chain(others))
     }
 
-    /// Starts to catch the termination signals of a process that is not a daemon. SIGHUP is one of them.
+    /// Starts to catch the termination signals of a process that is not a daemon: SIGTERM, SIGINT, and SIGHUP unless
+    /// the process ignores it.
     ///
     /// # Errors
     /// Fails if a system call failed.

@@ -13,8 +13,10 @@ pub fn set<T: Copy>(file: BorrowedFd<'_>, level: i32, name: i32, value: T) -> io
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Sets the size of a socket buffer. If the process is privileged, the size may exceed the limit of the system. Returns
-/// the resulting size.
+/// Sets the size of a socket's send or receive buffer in bytes. Returns the size that the kernel reports afterwards.
+///
+/// `force` is the option for privileged processes, such as `SO_SNDBUFFORCE`; it ignores the system's limit. If setting
+/// `force` fails, the option `name` is set instead, such as `SO_SNDBUF`.
 pub fn buffer(file: BorrowedFd<'_>, (force, name, size): (i32, i32, usize)) -> io::Result<usize> {
     let wanted = i32::try_from(size).unwrap_or(i32::MAX);
     set(file, libc::SOL_SOCKET, force, wanted)
@@ -29,7 +31,7 @@ pub fn buffer(file: BorrowedFd<'_>, (force, name, size): (i32, i32, usize)) -> i
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(usize::try_from(got).unwrap_or(0)) }
 }
 
-/// Attaches a classic BPF program to a socket. It filters each datagram before the datagram is queued.
+/// Attaches a classic BPF program to a socket. The program filters each datagram before the kernel queues it.
 pub fn attach_filter(file: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: program.len() as libc::c_ushort,

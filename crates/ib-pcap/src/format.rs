@@ -51,7 +51,7 @@ macro_rules! numbers {
             $(
                 /// Reads a number from the first bytes. Panics if there are too few bytes.
                 pub(crate) fn $read(self, bytes: &[u8]) -> $number {
-                    let bytes = *bytes.first_chunk().expect("the length was checked");
+                    let bytes = *bytes.first_chunk().expect("the caller passes enough bytes");
                     match self {
                         Self::Little => <$number>::from_le_bytes(bytes),
                         Self::Big => <$number>::from_be_bytes(bytes),
@@ -73,13 +73,12 @@ macro_rules! numbers {
 numbers!(u16 put_u16 u16, u32 put_u32 u32, u64 put_u64 u64);
 
 impl ByteOrder {
-    /// Reads a 64-bit value that consists of two words. In both byte orders, the upper word is
-    /// first.
+    /// Reads a 64-bit value that consists of two 32-bit words. In both byte orders, the upper word is first.
     pub(crate) fn words(self, bytes: &[u8]) -> u64 {
         u64::from(self.u32(bytes)) << 32 | u64::from(self.u32(&bytes[4..]))
     }
 
-    /// Appends a 64-bit value as two words. In both byte orders, the upper word is first.
+    /// Appends a 64-bit value as two 32-bit words. In both byte orders, the upper word is first.
     pub(crate) fn put_words(self, bytes: &mut Vec<u8>, value: u64) {
         self.put_u32(bytes, (value >> 32) as u32);
         self.put_u32(bytes, value as u32);

@@ -111,7 +111,7 @@ impl PacketFlags {
     /// The packet was too short (a link-layer error).
     pub const TOO_SHORT: Self = Self(1 << 26);
 
-    /// Returns the flags of `self` and `other`.
+    /// Returns the union of the flags of `self` and `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

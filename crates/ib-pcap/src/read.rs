@@ -12,9 +12,9 @@ use crate::model::{ByteOrder, Event, Interface};
 
 /// Reads a capture file item by item.
 ///
-/// All sizes in the file are checked. Blocks of unknown types are skipped and counted. The reader
-/// keeps the interfaces of the section and one block of at most 16 MiB. For a block it allocates no
-/// more memory than the file has bytes.
+/// All sizes in the file are checked. Blocks of unknown types are skipped and counted. The reader keeps only the
+/// interfaces of the section and one block of at most 16 MiB in memory. If the file ends within a block, the reader
+/// allocates memory only for the bytes that exist.
 #[derive(Debug)]
 pub struct Reader<R: Read> {
     input: Input<R>,
@@ -87,8 +87,8 @@ impl<R: Read> Reader<R> {
     /// Returns the next item; `None` at the end of the file.
     ///
     /// # Errors
-    /// Fails if the stream fails or the file is inconsistent. After an error, the function must not
-    /// be called again.
+    /// Fails if the stream fails or the file is inconsistent. After an error, the caller must not
+    /// call this function again.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         match self.format {
             Format::Pcapng { .. } => self.next_block(),
@@ -159,7 +159,7 @@ fn wrong(
     ReadError::Value { what, offset, expected: expected.to_string(), found: found.to_string() }
 }
 
-/// Returns the size of a block or record. Fails if it is above [`MAX_BLOCK`].
+/// Returns `length`, the size of a block or record. Fails if this size exceeds [`MAX_BLOCK`].
 fn bounded(what: &'static str, offset: u64, length: u32) -> Result<usize, ReadError> {
     let length = length as usize;
     if length > MAX_BLOCK {

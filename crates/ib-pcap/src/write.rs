@@ -78,7 +78,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// Fails if the stream fails. Also fails, without writing, if the interface does not exist or
-    /// the size is invalid.
+    /// a size of the packet is invalid.
     pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
         self.record(&[], packet)
     }

@@ -95,7 +95,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Registers an agent. Returns the agent's number within the file.
+    /// Registers an agent. Returns the agent ID, which is unique within the file.
     pub(crate) fn register(&mut self, id: FileId, wish: &Registration) -> Result<u32, Errno> {
         let file = self.files.get_mut(&id).ok_or(Errno::INVALID)?;
         let slot = file.agents.iter().position(Option::is_none).ok_or(Errno::NO_MEMORY)?;
@@ -252,8 +252,8 @@ impl Engine {
         }
     }
 
-    /// Fails all outstanding requests, because the simulator has disconnected. From then on, writes fail with `EIO`, and
-    /// reads do so once all queued messages have been read.
+    /// Fails all outstanding requests, because the simulator has disconnected. From then on, writes fail with `EIO`.
+    /// Reads fail with `EIO` after all queued messages have been read.
     pub(crate) fn shut_down(&mut self) {
         self.closed = true;
         for key in self.transactions.keys().copied().collect::<Vec<_>>() {

@@ -16,7 +16,7 @@ impl Errno {
     pub(crate) const BUSY: Self = Self(libc::EBUSY);
     pub(crate) const NO_DEVICE: Self = Self(libc::ENODEV);
 
-    /// Returns the error number of the last failed call.
+    /// Returns the value of `errno`, which the last failed C library call of this thread has set.
     pub(crate) fn last() -> Self {
         Self(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
     }

@@ -160,8 +160,8 @@ impl Process {
         let client = self.connect()?;
         let mut tree = lock(&self.tree);
         let result = match &mut *tree {
-            // After the simulator has disconnected, the files that were written before remain
-            // readable.
+            // A refresh fails after the simulator has disconnected. The error is ignored, so that the
+            // files that were written before remain readable.
             Some((tree, root)) => tree.refresh(client).or(Ok(())).map(|()| *root),
             None => Tree::create(client).map(|new| {
                 let root: &CStr = Box::leak(sysfs::c_path(new.root()).into_boxed_c_str());

@@ -23,10 +23,10 @@ pub(crate) mod text;
 /// Name of the device, as in Debian's libumad2sim.
 pub(crate) const DEVICE: &str = "ibsim0";
 
-/// Minimum interval of queries to the simulator.
+/// Minimum interval between queries to the simulator.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// The directory of a process is named with this prefix, the PID and a number.
+/// Prefix of the name of a private directory. The PID of its process and a number follow.
 const PREFIX: &str = "ib-preload-";
 
 /// The library's private directory, and the sysfs and device files in it.

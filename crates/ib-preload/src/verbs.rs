@@ -78,7 +78,8 @@ pub(crate) struct Verbs {
     /// Number of program threads that wait for the lock of `state`. The worker lets them lock it
     /// first.
     waiting: AtomicU32,
-    /// True while the worker waits for packets. The wait keeps the link's descriptors open.
+    /// True while the worker waits in `ppoll`. Meanwhile, the kernel keeps the link's files open, even
+    /// if another thread closes their descriptors.
     is_worker_waiting: AtomicBool,
 }
 
@@ -86,7 +87,7 @@ pub(crate) struct Verbs {
 #[derive(Default)]
 struct State {
     adapter: Option<Adapter>,
-    /// Number of times that the device was opened.
+    /// Number of times that the device was opened. A worker exits when the number changes.
     generation: u64,
     objects: Objects,
     descriptors: BTreeMap<i32, FileId>,
@@ -102,7 +103,7 @@ struct State {
     polls: u64,
     /// Time of the last poll that `polls` counts.
     polled: Instant,
-    /// Number of polls counted in `polls` since the last packet.
+    /// Number of consecutive polls, counted in `polls`, that have processed no packet.
     idle_polls: u32,
     /// True while the worker pauses and leaves sending and receiving to the threads that poll CQs.
     is_napping: bool,
@@ -307,7 +308,8 @@ impl Verbs {
         state.objects.contexts.remove(&file);
         if state.objects.contexts.is_empty() {
             state.close();
-            // The program may open the device again at once, which binds the same address.
+            // The program may open the device again at once, which binds the same address. The worker's
+            // `ppoll` has to end first, because it keeps the closed link in use.
             while self.is_worker_waiting.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
@@ -382,7 +384,8 @@ impl State {
             Request::CreateCqEx(create) => executor.create_cq_ex(&create, channel),
             _ => executor.execute(command),
         };
-        // A UD or UC send completes when its last packet has been sent.
+        // A UD or UC send completes when its last packet has been sent, so packets are sent before
+        // completions are passed to the program.
         adapter.device.flush();
         adapter.settle(&mut self.objects);
         if self.is_napping && !matches!(command.request, Request::ReqNotifyCq(_)) {

@@ -104,7 +104,7 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
 }
 
 pub(crate) struct Bar {
-    /// Parts of the bar from the bottom up, each with its style and its value.
+    /// Parts of the bar from the bottom up, each with its CSS class and its value.
     pub(crate) parts: Vec<(String, u64)>,
     /// Label below the bar.
     pub(crate) label: Option<String>,

@@ -57,30 +57,32 @@ pub(crate) struct Drawing<'a> {
 #[derive(Serialize)]
 struct Data<'a> {
     shape: &'static str,
-    /// Descriptions of the switches. This field and the fields up to `room` are indexed by switch.
+    /// Node descriptions of the switches. This field and the fields up to `room` are indexed by switch.
     names: Vec<&'a str>,
     guids: Vec<String>,
     lids: Vec<u16>,
-    /// Descriptions of the hosts of each switch, in the order of the switch's ports.
+    /// Node descriptions of the hosts of each switch, in the order of the switch's ports.
     hosts: Vec<Vec<&'a str>>,
     x: Vec<i64>,
     y: Vec<i64>,
-    /// Space for the name of each switch: in rows, at most the distance to the nearest switch of the same row.
+    /// Width for the name of each switch. In a layout with rows, it is at most the distance to the nearest switch of
+    /// the same row.
     room: Vec<i64>,
     /// Width and height of the drawing.
     extent: (i64, i64),
-    /// One entry per bundle of links. It begins with the two switches and the offset of the middle of the curve. Four
-    /// numbers per link follow: its port at each switch, and the number of routes that leave each port.
+    /// One entry per pair of linked switches. It begins with the indices of the switches and the offset of the drawn
+    /// curve ([`Bundle::bend`]). Four numbers per link follow: its port at each switch, and the number of routes that
+    /// leave each port.
     bundles: Vec<Vec<i64>>,
     /// Rows of a tree from the top down, each with its vertical position and label.
     rows: Vec<(i64, String)>,
     mean: f64,
     bounds: [u32; 8],
-    /// Hot links as switch and output port, the most loaded link first.
+    /// Hot links (see [`HOT`]) as index of the switch and output port, the most loaded link first.
     hot: Vec<(u16, u8)>,
-    /// Credit loops, each a list of output ports with their switches.
+    /// Credit loops, each as a list of output ports: index of the switch and port number.
     loops: Vec<Vec<(u16, u8)>>,
-    /// Switches that drop packets or send them into a forwarding loop.
+    /// Indices of the switches that drop packets or send them into a forwarding loop.
     faulty: Vec<u16>,
 }
 
@@ -142,7 +144,8 @@ impl<'a> Drawing<'a> {
             return String::new();
         }
         let json = serde_json::to_string(&self.data).expect("the data can be serialised");
-        // In this JSON, `<` occurs only within strings, where `\u003c` has the same meaning.
+        // In this JSON, `<` occurs only within strings, where `\u003c` has the same meaning. Without `<`, no name can
+        // close the script element.
         let json = json.replace('<', "\\u003c");
         format!(
             "<script type=\"application/json\" id=\"fabric-data\">{json}</script>\n\

@@ -363,8 +363,8 @@ fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> Strin
     }
 }
 
-/// Uncertainty of the clock drift in ppm from which the drift is reported as unknown. A capture that is too short has
-/// such an uncertainty.
+/// Minimum uncertainty of the clock drift, in ppm, for which the drift is reported as unknown. The uncertainty can be
+/// this large in a short capture.
 const UNKNOWN_DRIFT: f64 = 99.0;
 
 /// Formats the offset and drift between the clocks.

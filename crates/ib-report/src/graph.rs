@@ -8,7 +8,7 @@ use ib_routing::{Attachment, Subnet};
 pub(crate) struct Graph {
     /// By switch: its neighbours in ascending order, with the number of links to each.
     pub(crate) neighbours: Vec<Vec<(usize, u32)>>,
-    /// By switch: its number of host ports.
+    /// By switch: the number of ports of hosts that are connected to it.
     pub(crate) hosts: Vec<u32>,
     /// By switch: its position when names are sorted in natural order, in which `leaf 2` precedes `leaf 10`.
     pub(crate) place: Vec<usize>,

@@ -12,7 +12,7 @@ pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     );
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").expect("the placeholder is closed");
+        let (name, after) = after.split_once("}}").expect("every placeholder ends with `}}`");
         let (_, value) =
             values.iter().find(|(known, _)| *known == name).expect("every placeholder has a value");
         filled.push_str(before);

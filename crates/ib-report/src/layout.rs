@@ -6,7 +6,7 @@
 //! | `grid` | meshes, tori and hypercubes whose ports are cabled alike everywhere |
 //! | `circle` | all other fabrics: a circle with neighbours close together |
 //!
-//! Coordinates have an arbitrary unit. In it, the usual distance between neighbouring switches is [`PITCH`].
+//! Coordinates have an arbitrary unit: the usual distance between neighbouring switches is [`PITCH`] units.
 
 use ib_routing::{Subnet, SwitchId};
 
@@ -28,7 +28,7 @@ const ROW: f64 = 100.0;
 pub(crate) enum Shape {
     /// One row per rank.
     Rows,
-    /// Rows and columns of a mesh or torus.
+    /// Rows and columns of a mesh, torus or hypercube.
     Grid,
     /// A circle.
     Circle,
@@ -45,7 +45,7 @@ impl Shape {
     }
 }
 
-/// The position of every switch.
+/// The shape of the drawing, and the position of every switch.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) shape: Shape,

@@ -35,7 +35,7 @@ pub struct Choice<'a> {
     pub fabric: &'a str,
     /// Requested list of engines, in the notation of the command line.
     pub requested: &'a str,
-    /// Engines of the list that refused the fabric, with their reasons.
+    /// Engines of `requested` that refused the fabric, with their reasons.
     pub refusals: &'a [Refusal],
 }
 

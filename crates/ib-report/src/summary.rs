@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::Serializer;
 
-/// Output of `check`, and most of the output of `route`. The field names are JSON keys.
+/// JSON output of `ibfabric check`, and most of the JSON output of `ibfabric route`. The field names are JSON keys.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Summary {
     /// Number of switches that the SM reaches.

@@ -117,7 +117,8 @@ pub struct Client {
     /// Value of `paths` when the version was last sent. If `paths` has changed since, the version is sent again before
     /// a device is opened.
     ///
-    /// This is necessary because a new path starts a new session if the server had lost all earlier paths.
+    /// The client sends the version again because a new path starts a new session if the server had lost all earlier
+    /// paths.
     greeted: u32,
     /// Number of times that the server's device numbers became invalid.
     forgotten: u32,
@@ -243,8 +244,8 @@ impl Client {
         self.greeting = VersionState::Unconnected;
     }
 
-    /// Returns the number of times that the server's device numbers became invalid. Messages that were created before
-    /// the last of these times have old device numbers.
+    /// Returns the number of times that the server's device numbers became invalid. If the result has changed since a
+    /// message was created, a device number in the message is invalid.
     pub(super) const fn forgotten(&self) -> u32 {
         self.forgotten
     }
@@ -260,7 +261,7 @@ impl Client {
     }
 
     /// Queues a command for a device. The message of the command and its [`ClientEvent::Done`] have the number `user`.
-    /// The data of a read or write must fit into a request.
+    /// The caller has to split reads and writes whose data does not fit into one request.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command) {
         self.waiting.push_back(QueuedCommand { device, user, command });
     }
@@ -405,7 +406,7 @@ impl Client {
         }
     }
 
-    /// Queues a message about the session or a device for retransmission.
+    /// Queues a session, open or close message for retransmission.
     fn resend(&mut self, tag: Tag) {
         match tag {
             Tag::Session if self.greeting == VersionState::Sent => {
@@ -530,7 +531,8 @@ impl Client {
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
     }
 
-    /// Tries again to open a device that the server refuses temporarily, or a refused device that was never open.
+    /// Tries again to open a device for which [`ClientEvent::Delayed`] was reported, or a refused device that was never
+    /// open. Does nothing for other devices.
     pub fn retry_open(&mut self, id: DeviceId) {
         let device = self.devices.get_mut(&id);
         let may_again = |it: &&mut Device| match it.state {

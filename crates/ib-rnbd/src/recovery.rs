@@ -5,7 +5,7 @@
 use ib_block::Errno;
 use ib_rtrs::Outcome;
 
-/// The treatment of a message whose outcome is known.
+/// The client's action after the outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
     /// The message is not sent again. This status is its result.
@@ -84,7 +84,7 @@ pub(crate) const MAX_REOPENINGS: u32 = 3;
 /// Applies to devices that were open before.
 const MAX_REFUSALS: u32 = 30;
 
-/// Returns the treatment of a message. `outcome` is `None` if the message was not sent.
+/// Returns the client's action after the outcome of a message. `outcome` is `None` if the message was not sent.
 pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
     match message {
         Message::Session | Message::Close => decide_control(outcome),
@@ -93,9 +93,9 @@ pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
     }
 }
 
-/// Returns the treatment of a message about a session or a device. The server can receive such a message twice without
-/// harm, so the message is sent again within its session. If the session is lost, the message is dropped, because the
-/// next session starts with messages of its own.
+/// Returns the client's action after the outcome of a session, open or close message. The server can receive such a
+/// message twice without harm, so the client sends it again while the session lasts. If the session is lost, the client
+/// drops the message, because the next session starts with messages of its own.
 const fn decide_control(outcome: Option<Outcome>) -> Recovery {
     match outcome {
         Some(Outcome::Answered(errno)) => Recovery::End(errno),
@@ -118,7 +118,8 @@ fn decide_open(request: OpenRequest, outcome: Option<Outcome>) -> Recovery {
 
 fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>) -> Recovery {
     let outcome = match outcome {
-        // A server of ibfabric or Linux that has lost its session state responds that the device is not open.
+        // A server of ibfabric or Linux responds with `ENOTCONN` if the device is not open, for example because the
+        // server has lost the session state.
         Some(Outcome::Answered(errno @ Errno::ENOTCONN)) => match device {
             DeviceState::Open(SessionLoss::Excluded | SessionLoss::Repeated) => {
                 return Recovery::End(errno);

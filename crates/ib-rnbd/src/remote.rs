@@ -1,8 +1,8 @@
 //! The devices of a server: an RTRS session with its paths, the RNBD client, and commands of any length.
 //!
 //! The owner adds paths to the session ([`Remote::session`]), and passes events of HCAs to the session. The owner calls
-//! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call, it repeats
-//! [`Remote::advance`] until that returns false.
+//! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call of another method, the
+//! owner repeats [`Remote::advance`] until the result is false.
 //!
 //! | module | holds |
 //! |---|---|
@@ -42,8 +42,9 @@ use devices::Devices;
 pub struct RemoteConfig {
     /// Configuration of the session. [`Remote`] always sets [`ClientConfig::returns_lost`].
     pub session: ClientConfig,
-    /// Maximum number of requests in flight for one command, and of requests with data in flight for all commands. At
-    /// least 1. The server may allow fewer.
+    /// Number of registered buffers, i.e. the maximum number of requests with data in flight. A single command has at
+    /// most this many requests in flight, with or without data. The value 0 counts as 1. The server may allow fewer
+    /// requests.
     pub depth: usize,
     /// The way in which the user gets READ data.
     pub reads: ReadMode,
@@ -78,10 +79,10 @@ pub enum RemoteEvent {
     Session(SessionEvent),
 }
 
-/// Length in bytes of a buffer for responses about the session and devices.
+/// Length in bytes of a buffer for the response to a session or open message.
 const ADMIN: usize = 64;
 
-/// Number of buffers for responses about the session and devices.
+/// Number of buffers for responses to session and open messages.
 const ADMINS: usize = 16;
 
 /// Delay until the client tries again to open a temporarily refused device.
@@ -91,7 +92,7 @@ const REOPEN_DELAY: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 struct Message {
     tag: Tag,
-    /// The buffer for the response to the message, and the length of the response in bytes.
+    /// The buffer for the response to a session or open message, and the length of the response in bytes.
     admin: Option<(usize, u32)>,
 }
 
@@ -106,12 +107,14 @@ pub struct Remote {
     /// Messages in flight, by the numbers (`Request::user`) of the RTRS requests that carry them.
     messages: Slab<Message>,
     devices: Devices,
-    /// Temporarily refused devices, and the times at which the client tries to open them again.
+    /// Devices that the server has refused for a temporary reason, and the times at which the client tries to open them
+    /// again.
     delayed: BTreeMap<DeviceId, Instant>,
     /// Devices that the user has closed, with the numbers that the server has assigned to them. Commands of these
     /// devices still have parts in flight.
     leaving: Vec<(DeviceId, u32)>,
-    /// Value of [`Client::forgotten`] when the last message was sent.
+    /// Value of [`Client::forgotten`] when the last message was sent. If the value has changed since, messages in
+    /// flight contain invalid device numbers.
     forgotten: u32,
     /// A message for which no path, permit or buffer was free.
     held: Option<Outgoing>,
@@ -132,8 +135,7 @@ impl Remote {
         seed: [u8; 32],
     ) -> Result<Self, SetupError> {
         let session = ClientConfig { returns_lost: true, ..config.session.clone() };
-        // The number of each client must be different, because the server attributes writes to clients by these
-        // numbers.
+        // The server attributes writes to clients by their numbers, so every client needs a number of its own.
         let mut hasher = DefaultHasher::new();
         seed.hash(&mut hasher);
         let client = hasher.finish();
@@ -222,8 +224,9 @@ impl Remote {
         self.commands.poll()
     }
 
-    /// Returns how many times confirmed, unflushed writes of any device may have been lost. After each such loss, one
-    /// flush of the device fails. An owner that serves several clients has to report each loss to all of them.
+    /// Returns the number of times that confirmed but unflushed changes of a device may have been lost. After each
+    /// such loss, one flush of the device fails. An owner that serves several clients has to report each loss to all of
+    /// them.
     #[must_use]
     pub const fn losses(&self) -> u64 {
         self.devices.losses()
@@ -250,7 +253,7 @@ impl Remote {
         self.events.pop_front()
     }
 
-    /// Returns true if [`Remote::poll`] or [`Remote::poll_event`] returns something.
+    /// Returns true if [`Remote::poll`] returns a completed command, or [`Remote::poll_event`] returns an event.
     #[must_use]
     pub fn has_output(&self) -> bool {
         self.commands.has_ended() || !self.events.is_empty()
@@ -365,7 +368,8 @@ impl Remote {
     /// Sends messages until no path, permit or buffer is free.
     fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
         if self.forgotten != self.rnbd.forgotten() {
-            // The message that waits for a path, permit or buffer contains a device number that is no longer valid.
+            // The held message contains a device number that is no longer valid, so it is handled as one that was not
+            // sent.
             self.forget_held();
         }
         while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {

@@ -45,7 +45,7 @@ pub enum Response {
 pub struct ServerCommand {
     /// The exported device on which the command has to be executed.
     pub export: ExportId,
-    /// The command. The device can execute it according to its geometry.
+    /// The command, which the server has checked against the geometry of the device.
     pub command: Command,
     /// The number of the opening through which the client sent the command ([`OpenDevice::number`]).
     opening: u64,
@@ -80,7 +80,7 @@ struct Session {
 /// The RNBD server for any number of sessions. `S` is the type by which the user identifies a session.
 #[derive(Debug)]
 pub struct Server<S> {
-    /// The random number of the server.
+    /// Random number that identifies the server until its next restart.
     number: u64,
     exports: Vec<Export>,
     /// The writers of each export, by the number of the export.

@@ -28,7 +28,7 @@ struct Writer {
 }
 
 impl Writers {
-    /// Mask of the bits that a number in an open response can have.
+    /// Bits of the field `writers` of an open response that contain the number of a client.
     pub(super) const BITS: u16 = 0x7fff;
 
     /// Length of a stored client in bytes.
@@ -37,8 +37,9 @@ impl Writers {
     /// Records that a client opens the device. Returns the number for the open response, and true if the list of
     /// clients has changed and has to be stored.
     ///
-    /// The number of a new client is derived from the seed, which must be different in each call. If there are too many
-    /// clients, removes one that does not have the device open. `has_open` returns true if a client has it open.
+    /// The number of a new client is derived from `seed`. The caller must pass a different seed in each call. If
+    /// [`MAX_CLIENTS`] clients are stored, removes one that does not have the device open. `has_open` returns true if a
+    /// client has the device open.
     pub(super) fn open(
         &mut self,
         client: u64,

@@ -21,14 +21,14 @@
 //! If a packet is intact, `m` changes only the identification and, if the sender allows fragments,
 //! the flag "don't fragment". Any other `m` shows that the packet is corrupted. A corruption is
 //! undetected if `m` is valid by chance. `m` has 32 bits, of which 15 are fixed, so the probability
-//! is 2^-15. For packets of this module's senders it is 2^-26, because their identification is
+//! is 2^-15. For packets of this crate's senders it is 2^-26, because their identification is
 //! below [`OWN_IDENTIFICATIONS`] and their flag is set.
 //!
 //! # Which check is required
 //!
 //! The check does not show whether an HCA of this project has sent a packet. The connection manager
 //! (CM) recognizes such HCAs by the vendor ID in REQ and REP. If a packet matches only an
-//! identification that this module's senders do not use, its route is weak
+//! identification that the senders of this crate do not use, its route is weak
 //! ([`Route::is_weak`](ib_link::Route::is_weak)). A queue pair that is connected to an HCA of this
 //! project drops packets with weak routes. The CM drops messages of such an HCA that have a weak
 //! route.
@@ -54,27 +54,28 @@ pub(super) const ICRC: usize = 4;
 /// Result of a successful ICRC check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IcrcCheck {
-    /// All covered bytes were checked, which is possible with IPv6 only: one of 2^32 corruptions is
+    /// All covered bytes were checked, which is possible with IPv6 only. One of 2^32 corruptions is
     /// undetected.
     Verified,
     /// The ICRC matches this IPv4 identification, which is below 64, and the flag "don't fragment".
     /// [`RoceSender`](super::RoceSender) sends such packets. One of 2^26 corruptions is undetected.
     ConsistentWithOwnId(u16),
-    /// The ICRC matches one IPv4 identification, but the identification of the packet is not known:
-    /// one of 2^15 corruptions is undetected. The UDP checksum was correct, too, if the sender
-    /// computes one.
+    /// The ICRC matches one IPv4 identification, but the receiver does not know the one that the
+    /// sender used. One of 2^15 corruptions is undetected. If the packet has a UDP checksum, that
+    /// checksum is correct too.
     ConsistentWithSomeId {
         /// The IPv4 identification for which the ICRC is right.
         identification: u16,
-        /// True if the ICRC matches the flag "don't fragment", which the specification requires.
+        /// True if the ICRC matches with the flag "don't fragment" set, as the specification
+        /// requires. False if it matches with the flag clear.
         dont_fragment: bool,
     },
     /// The ICRC was not checked, because [`RoceOptions::icrc`](super::RoceOptions::icrc) is false.
     Unchecked,
 }
 
-/// Packets of this module's senders have identifications below this number, one for each segment of
-/// a datagram.
+/// The segments of a datagram from a sender of this crate have the IPv4 identifications 0, 1, 2 and
+/// so on. All of them are below this number.
 pub(super) const OWN_IDENTIFICATIONS: usize = 64;
 
 /// Contribution of a flow's IP and UDP headers to the ICRCs of the flow's packets.
@@ -197,8 +198,8 @@ pub(super) struct Tables {
     lengths_v6: [u32; LENGTHS],
     /// Contributions of IPv4 identifications to the CRC at the end of the UDP header.
     identifications: [u32; OWN_IDENTIFICATIONS],
-    /// The factors `x^-(32 + 8n)` of the module documentation, indexed like `lengths_v4`. Here, `n` is the number of
-    /// bytes from the end of the IPv4 identification and flags to the end of the pad.
+    /// The factors `x^-(32 + 8n)` of the module documentation, indexed like `lengths_v4`. `n` bytes follow the IPv4
+    /// identification and flags, up to the end of the pad.
     rewind_v4: [u32; LENGTHS],
 }
 
@@ -219,8 +220,8 @@ impl Tables {
     }
 
     fn new() -> Self {
-        // `number` returns a field with two zero bytes before or after it. Each constant is the
-        // number of bytes from the start of these four bytes to the end of the UDP header.
+        // `number` pads a field of two bytes to four bytes with zeros. Each constant is the number
+        // of bytes from the start of a padded field to the end of the UDP header.
         const LENGTH_V4: usize = 28;
         const IDENTIFICATION_V4: usize = 24;
         const LENGTH_V6: usize = 44;
@@ -289,7 +290,8 @@ fn power_of_byte(mut exponent: usize) -> u32 {
 /// Divides a polynomial by x^8, modulo the polynomial of the CRC.
 fn divide_by_byte(number: u32) -> u32 {
     (0..8).fold(number, |number, _| {
-        // Adding the polynomial, whose constant term is 1, removes the constant term.
+        // Only a polynomial without constant term can be divided by x. Adding the CRC polynomial,
+        // whose constant term is 1, removes the constant term.
         if number & ONE == 0 { number << 1 } else { (number ^ POLYNOMIAL) << 1 | 1 }
     })
 }

@@ -10,7 +10,7 @@ use ib_types::{Gid, Guid};
 
 use crate::control::{from_v4, gid_of};
 
-/// This many bytes of an interface's MTU are reserved for headers.
+/// Bytes of an interface's MTU that are reserved for packet headers.
 const HEADERS: u32 = 80;
 
 /// A network interface.

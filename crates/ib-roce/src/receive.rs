@@ -47,7 +47,7 @@ pub struct RoceReceiver {
     datagrams: [Datagram; CALL],
     /// Number of datagrams that the last receive call has returned.
     arrived: usize,
-    /// Number of datagrams in `datagrams` whose packets were returned, including the current one.
+    /// Number of datagrams in `datagrams` whose packets were returned or are in `rest`.
     started: usize,
     /// Packets of the current datagram that were not returned yet.
     rest: Segments,
@@ -74,8 +74,9 @@ struct Datagram {
 /// The packets of a datagram that were not returned yet.
 #[derive(Clone, Copy, Default)]
 struct Segments {
-    /// Start of the next packet and end of the last packet, as offsets in the receive buffer.
+    /// Offset in the receive buffer at which the next packet starts.
     next: usize,
+    /// Offset in the receive buffer at which the last packet ends.
     end: usize,
     /// Length of each packet; the last packet can be shorter.
     length: usize,
@@ -109,7 +110,7 @@ struct Flow {
     peer_port: u16,
 }
 
-/// What the control messages of a datagram report: destination address, segment size, traffic class
+/// Data from the control messages of a datagram: destination address, segment size, traffic class
 /// and hop limit.
 struct DatagramInfo {
     own: IpAddr,
@@ -158,9 +159,10 @@ impl RoceReceiver {
 
     /// Returns the next packet; `None` if no packet has arrived. Never waits.
     ///
-    /// If the last receive call has emptied the socket, returns `None` once without another receive
-    /// call, unless the caller has waited since. Also returns `None` after 64 invalid packets, so
-    /// that a flood of such packets does not block the caller.
+    /// If a system call has emptied the socket, the first call after its last packet returns `None`
+    /// without another system call. This does not apply if the caller has waited in between. Also
+    /// returns `None` after 64 invalid packets, so that a flood of such packets does not block the
+    /// caller.
     ///
     /// # Errors
     /// Fails if the socket is unusable. The system also reports errors of sent packets here, which
@@ -380,7 +382,8 @@ impl RoceReceiver {
                     }
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                    // The system counts all drops since the socket was opened, modulo 2^32.
+                    // The system reports the number of drops since the socket was opened, modulo
+                    // 2^32. So only the difference from the previous report is added.
                     let overflows = number(data) as u32;
                     self.counters.overflows += u64::from(overflows.wrapping_sub(self.overflows));
                     self.overflows = overflows;

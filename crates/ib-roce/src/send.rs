@@ -31,8 +31,9 @@ pub struct RoceSender {
     tables: &'static Tables,
     peer_port: u16,
     routes: Routes,
-    /// The packets of all batches, consecutively, and their total size in bytes.
+    /// The packets of all batches, consecutively.
     buffer: Box<[u8]>,
+    /// Offset in the buffer at which the last packet ends.
     used: usize,
     batches: VecDeque<Batch>,
     gso: Segmentation,
@@ -43,8 +44,9 @@ pub struct RoceSender {
 #[derive(Clone, Copy)]
 struct Batch {
     route: usize,
-    /// Offset of the datagram's packets in the buffer, and their total size in bytes.
+    /// Offset of the first packet in the buffer.
     start: usize,
+    /// Total size of the packets with their ICRCs in bytes.
     length: usize,
     /// Size of each packet with its ICRC; the last packet can be shorter.
     segment: usize,
@@ -234,7 +236,7 @@ impl RoceSender {
         Ok((start, 0))
     }
 
-    /// Writes the ICRC of the last packet in the buffer behind this packet.
+    /// Appends the ICRC to the last packet in the buffer.
     fn seal(&mut self, start: usize, length: usize, identification: u16) {
         let (bytes, icrc) = self.buffer[start..start + length + ICRC].split_at_mut(length);
         let batch = self.batches.back().expect("the packet was added to a batch");
@@ -290,8 +292,8 @@ impl RoceSender {
             control.attach(&mut header.msg_hdr);
         }
         // SAFETY: the first `count` headers are initialized. They refer to live vectors, addresses and
-        // control messages, and the vectors to live bytes. The call only reads them, and none of them
-        // moves before it returns.
+        // control messages, and the vectors to live bytes. The call only reads all of these, and none
+        // of these moves before the call returns.
         let sent = unsafe {
             libc::sendmmsg(
                 self.socket.file.as_raw_fd(),
@@ -309,8 +311,8 @@ impl RoceSender {
             self.counters.bytes += (batch.length - batch.packets * ICRC) as u64;
             self.counters.batches += 1;
             if self.gso == Segmentation::Doubted && batch.packets == 1 {
-                // The system has accepted a single packet that it had rejected within a batch. So
-                // it does not support GSO.
+                // The system has accepted a packet alone that it had rejected within a batch. So the
+                // system does not support GSO.
                 self.gso = Segmentation::Off;
             }
         }
@@ -324,8 +326,8 @@ impl RoceSender {
         }
     }
 
-    /// Splits the first batch into batches of one packet. The system will send these packets with
-    /// identification 0, to which the ICRCs are adapted.
+    /// Splits the first batch into batches of one packet. The system sends each of these packets
+    /// with IPv4 identification 0, so the ICRCs are changed to match it.
     #[cold]
     fn split(&mut self) {
         let batch = self.batches.pop_front().expect("the system has rejected a batch");

@@ -153,7 +153,7 @@ fn routes_determine_source_addresses_and_may_alternate() {
             assert_eq!(arrived.1, packet(number, 64));
             assert_eq!(arrived.0.destination, gid_of(own));
             assert_eq!((arrived.0.traffic_class, arrived.0.hop_limit), (0x68, 9));
-            // The received route is that of the response.
+            // The route of a received packet is the route of the response to this packet.
             push(&mut socket.sender, &arrived.0, &arrived.1);
         }
         socket.sender.flush();

@@ -247,8 +247,8 @@ const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
     ]
 };
 
-/// Returns the required socket options: name, level, number and value. Without these options,
-/// packets would be wrong or missing.
+/// Returns the socket options that [`UdpSocket::bind`] requires the system to support: name, level,
+/// number and value.
 fn required_options(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
     use libc::{IPPROTO_IP, IPPROTO_IPV6};
     let open = i32::from(address.is_unspecified());

@@ -62,7 +62,7 @@ impl Wire {
         let mut bytes = [0; 65_536];
         while clock::now() < until {
             match self.0.read(&mut bytes) {
-                // Linux also sends packets of its own, such as router solicitations.
+                // Skips packets that Linux itself sends, such as router solicitations.
                 Ok(length) => match RoceNetwork::parse(&bytes[..length]) {
                     Ok((network, udp)) if network.destination_port == RoceNetwork::PORT => {
                         return Some((network, udp.to_vec()));
@@ -212,7 +212,8 @@ fn packets_of_rxe_are_received() {
         };
         assert_eq!((&received.1[..], received.2), (&udp[..udp.len() - 4], expected));
         let back = if is_v4 { route(V4, V4_PEER) } else { route(V6, V6_PEER) };
-        // Over IPv4, the receiver does not know the identification, which the ICRC covers.
+        // Over IPv4, the receiver does not know the identification, which the ICRC covers. So the
+        // route is weak.
         let back = Route { source_port: network.source_port, is_weak: is_v4, ..back };
         assert_eq!(received.0, back);
     }
@@ -231,8 +232,8 @@ fn packets_above_the_interface_mtu_are_counted() {
             push(&mut socket, &route(own, peer), length).expect("the send buffer has room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // Sizes of the packets in each GSO datagram: 4108 4108 4108 1036 | 2060 1032. Linux
-        // compares only the size of a datagram's first packet with the MTU.
+        // The packets form two GSO datagrams: 4108 4108 4108 1036 | 2060 1032 bytes. Linux compares
+        // only the size of a datagram's first packet with the MTU.
         let sent = socket.counters().sent;
         let lost: u64 = sent.errors.values().sum();
         assert_eq!(sent.errors.keys().collect::<Vec<_>>(), [&libc::EMSGSIZE], "{sent:?}");
@@ -314,12 +315,12 @@ fn multicast_packets_keep_their_hop_limit() {
         let mut socket = bind(&RoceOptions::new(open));
         let there = Route { hop_limit: 64, ..route(own, group) };
         socket.join(there.destination, index).expect("the GID is a multicast group");
-        assert!(socket.join(there.source, index).is_err(), "the GID is not a multicast GID");
+        assert!(socket.join(there.source, index).is_err(), "a unicast GID cannot be joined");
         for length in [64, 64, 32] {
             push(&mut socket, &there, length).expect("the send buffer has room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // The packet is sent to the link, and to members of the group on this machine.
+        // Linux sends each packet to the link, and to the members of the group on this machine.
         for length in [64, 64, 32] {
             assert_eq!(wire.checked().1.len(), length + 4);
             let until = clock::now() + Duration::from_secs(5);

@@ -25,7 +25,7 @@ pub mod lists;
 pub mod sl2vl;
 pub mod subnet_list;
 
-/// The file of service levels, which is written only for layered engines.
+/// Name of the file of service levels, which is written only for layered engines.
 const LEVELS: &str = "ibfabric-levels.dump";
 
 /// The contents of a dump file that was read, and warnings about skipped lines.

@@ -262,8 +262,8 @@ impl Workspace {
     /// that it already has.
     ///
     /// Each target gets the first of the least used ports. So the ports with the lowest count are used one after the
-    /// other in scan order, then the ports with the next count. One pass over the candidates serves all ports of one
-    /// count.
+    /// other in scan order, then the ports with the next higher count. One pass over the candidates serves all ports of
+    /// one count.
     fn route_run(&mut self, plan: &Plan<'_>, switch: SwitchId, run: &TargetRun, table: &mut [u8]) {
         if run.at == switch {
             for &(lid, port) in &run.targets {
@@ -293,8 +293,8 @@ impl Workspace {
         }
     }
 
-    /// Routes all targets of a run, with one LID each. An entry of the existing table is kept if it is a least-hop
-    /// port. Other targets get the first of the least used ports.
+    /// Routes all targets of a run, each of which has one LID. A target keeps its port in the existing table if this is
+    /// a least-hop port. Other targets get the first of the least used ports.
     fn keep_run(
         &mut self,
         plan: &Plan<'_>,

@@ -7,7 +7,7 @@ use crate::subnet::{Subnet, SwitchId};
 /// Number of hops to a destination that cannot be reached.
 pub const NO_HOPS: u8 = 255;
 
-/// Number of source switches that a breadth-first search handles at once, with one bit for each.
+/// Number of source switches that one breadth-first search handles: one for each bit of a `u64`.
 const SOURCES: usize = 64;
 
 /// The least hops from every switch to every other switch, and the hops over each of its ports.
@@ -23,7 +23,7 @@ pub struct HopMatrix {
 enum Through {
     /// The hops over a port are the weight of its link plus the least hops of the neighbour.
     Neighbours(LinkWeights),
-    /// The hops over every port: a list of bytes per switch, indexed by destination switch and port 0 to n.
+    /// The hops over every port, as one byte list per source switch; see [`HopMatrix::explicit`].
     Explicit(Vec<Vec<u8>>),
     /// The hops over every class of ports: the class of each port, and the hops, indexed by class and then by
     /// destination switch.
@@ -77,8 +77,8 @@ impl HopMatrix {
 
     /// Creates a matrix from the given hops from every switch, over each of its ports, to every switch.
     ///
-    /// `through[s]` has n + 1 bytes for each destination switch: the hops over the ports 0 to n of switch `s`. Byte 0
-    /// is the minimum.
+    /// `through[s]` has one row for each destination switch. A row has one byte for each port of the switch `s`, from
+    /// port 0 on: the hops over this port. The byte of port 0 is the minimum over all ports.
     ///
     /// # Panics
     /// Panics if the length of `through` or of an element does not match the subnet.
@@ -229,8 +229,8 @@ fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
 
 /// For one switch, the set of ports towards every destination switch.
 ///
-/// Each byte holds one bit for each of eight ports. The bytes for the same eight ports are adjacent, one per
-/// destination. So adding a port to all sets only compares two rows of hops.
+/// Ports are grouped by eight. For each group, there is one byte per destination, with one bit for each port of the
+/// group. The bytes of a group are adjacent, so a port is added to the sets of all destinations in one pass over them.
 pub(crate) struct PortSets {
     switches: usize,
     groups: usize,
@@ -253,8 +253,8 @@ impl PortSets {
         let bit = 1u8 << (port % 8);
         let group = &mut self.bits[usize::from(port) / 8 * self.switches..][..self.switches];
         for ((set, &beyond), &least) in group.iter_mut().zip(beyond).zip(least) {
-            // If a destination is unreachable, both hop counts are 255, and the port is added. `clear_unreachable`
-            // removes it afterwards.
+            // If a destination is unreachable, `least` and the sum are both 255, so the port is added to its set.
+            // `clear_unreachable` empties this set afterwards.
             *set |= if beyond.saturating_add(weight) == least { bit } else { 0 };
         }
     }
@@ -320,9 +320,9 @@ impl Graph {
         &self.next[from as usize..to as usize]
     }
 
-    /// Searches from up to [`SOURCES`] switches at once, with one bit for each.
+    /// Searches from up to [`SOURCES`] consecutive switches at once, beginning with the switch `first`.
     ///
-    /// `rows` gets the hops from the switches `first`, `first` + 1 and so on to all switches.
+    /// `rows` gets one row per source switch: the hops from this switch to all switches.
     fn breadth_first(&self, first: usize, rows: &mut [u8]) {
         rows.fill(NO_HOPS);
         let switches = self.first.len() - 1;

@@ -62,7 +62,7 @@ impl Lfts {
     }
 
     /// Returns the output port of a switch for a LID. Returns [`NO_PATH`] if the switch has no entry, or if the LID is
-    /// above the highest one.
+    /// above [`Self::max_lid`].
     #[must_use]
     pub fn port(&self, switch: SwitchId, lid: u16) -> u8 {
         if usize::from(lid) < self.width {
@@ -73,7 +73,8 @@ impl Lfts {
     }
 }
 
-/// The entries of forwarding tables that are unknown, because the file is truncated or has contradictory lines.
+/// The entries of forwarding tables that are unknown, because the dump file with the tables is truncated or has
+/// contradictory lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownEntries {
     /// By switch and LID: true if the entry is unknown.
@@ -94,7 +95,7 @@ impl UnknownEntries {
         entries.is_some_and(|entries| entries.get(usize::from(lid)) == Some(&true))
     }
 
-    /// Returns the switches that have unknown entries, in order, each with the number of its unknown entries.
+    /// Returns the switches that have unknown entries, in ascending order, each with the number of its unknown entries.
     pub fn switches(&self) -> impl Iterator<Item = (SwitchId, usize)> {
         self.by_switch.iter().map(|(&switch, lids)| (switch, lids.iter().filter(|&&it| it).count()))
     }

@@ -21,7 +21,7 @@ pub struct LidOptions {
     pub lmc: Lmc,
     /// True if enhanced switch ports 0 also get the LMC `lmc`. If false, they get one LID each.
     pub lmc_esp0: bool,
-    /// True if the LIDs that ports already have are ignored.
+    /// True if the LIDs that ports already have, and those of the guid2lid file, are ignored.
     pub reassign: bool,
     /// The LID ranges of a guid2lid file: the first and the last LID of each port, by port GUID.
     pub guid2lid: BTreeMap<Guid, (u16, u16)>,
@@ -69,7 +69,7 @@ pub(crate) struct Assigned {
     pub(crate) owner: Vec<u32>,
     /// LID ranges of the guid2lid file whose ports are not in the subnet.
     pub(crate) absent: BTreeMap<Guid, (u16, u16)>,
-    /// Warnings about LIDs of the guid2lid file, or LIDs that ports already had, that were not used.
+    /// Warnings about LIDs that were not assigned: LIDs of the guid2lid file, or LIDs that ports already had.
     pub(crate) notes: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn assign_to_most(
     if !options.allow_shortage {
         return Err(shortage);
     }
-    // If hosts hold all LIDs and a new switch has none, all LIDs are reassigned.
+    // If hosts hold all LIDs and a new switch has none, the first attempt fails. The second one reassigns all LIDs.
     for reassign in [options.reassign, true] {
         let options = LidOptions { reassign, ..options.clone() };
         let mut left_out = Vec::new();
@@ -282,8 +282,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Returns whether the LID `lid` is free, and the end of a range. The result also holds for all other LIDs from
-    /// `lid` to this end.
+    /// Returns true if the LID `lid` is free. Also returns the last LID, from `lid` on, up to which the result holds.
     fn is_free(&self, lid: u16) -> (bool, u16) {
         if self.used[usize::from(lid)] {
             return (false, lid);
@@ -358,7 +357,7 @@ impl Manager<'_> {
     }
 
     fn forget_found(&mut self, index: usize) {
-        // The LIDs that the port had are no longer reserved for it.
+        // Removes the reservation of the LIDs that the port had when it was discovered.
         if let Some(lid) = self.fabric.port(self.ports[index]).lid {
             let range =
                 lid.index()..(lid.index() + usize::from(self.options.lmc.lids())).min(TABLE);
@@ -370,8 +369,8 @@ impl Manager<'_> {
         }
     }
 
-    /// Takes LIDs from the first free range that is large enough. As in OpenSM, LIDs before the aligned start are not
-    /// used.
+    /// Takes LIDs from the first free range that is large enough. If several LIDs are needed, their start is aligned to
+    /// the LMC. As in OpenSM, no port gets the LIDs that are skipped for the alignment.
     fn take_free(&mut self, lid_count: u16) -> Option<u16> {
         let lmc_lids = self.options.lmc.lids();
         for slot in 0..self.free.len() {

@@ -1,8 +1,8 @@
 //! Metrics of forwarding tables: effective bisection bandwidth and shift contention.
 //!
 //! The metrics consider sets of flows between compute nodes, in which each node sends and receives at most one flow.
-//! They count the flows that share a link. Packets are addressed to base LIDs. Flows whose packets are lost get no
-//! bandwidth and use none; [`mod@crate::check`] reports them.
+//! Both metrics count the flows that share a link. Packets are addressed to base LIDs. Flows whose packets are lost get
+//! no bandwidth and use none; [`mod@crate::check`] reports them.
 //!
 //! **Effective bisection bandwidth** is defined by Hoefler, Schneider and Lumsdaine, "Multistage switches are not
 //! crossbars: Effects of static routing in high-performance networks", IEEE Cluster 2008. It is computed as in their

@@ -8,9 +8,9 @@ use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
 /// Returns the switches with the given root GUIDs. A root GUID is the node GUID of a switch, or a node or port GUID of
-/// a channel adapter or router, which selects the switch of this node.
+/// a channel adapter or router. The latter selects the switches to which this node or port is linked.
 ///
-/// The switches are in the order of the subnet, each of them once. Notes report GUIDs that are not in the subnet.
+/// The result contains each switch once, in ascending order. Notes report GUIDs that are not in the subnet.
 pub(crate) fn from_guids(
     subnet: &Subnet<'_>,
     guids: &[Guid],

@@ -114,8 +114,9 @@ impl EndPort {
 /// Options of [`Subnet::discover`].
 #[derive(Clone, Debug, Default)]
 pub struct SubnetOptions {
-    /// The port GUID of the subnet manager. If `None`, the subnet manager is on the first linked port of the first
-    /// channel adapter in the file. If there are no channel adapters, it is on the first switch.
+    /// The port GUID of the subnet manager. If `None`, the subnet manager is on the first linked port of a channel
+    /// adapter or router, in the order of the fabric file. If no such port is linked, it is on port 0 of the first
+    /// switch with a link.
     pub sm_port: Option<Guid>,
     /// Options of LID assignment.
     pub lids: LidOptions,

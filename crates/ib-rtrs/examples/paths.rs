@@ -15,7 +15,7 @@ use ib_rtrs::{
 };
 use ib_types::Instant;
 
-/// An owner without HCAs. An example of an owner with HCAs is `ib_storage::rtrs::Devices`.
+/// An implementor of [`Adapters`] without HCAs. `ib_storage::rtrs::Devices` is an implementor with HCAs.
 struct NoAdapters;
 
 impl Adapters for NoAdapters {

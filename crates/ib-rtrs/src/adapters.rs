@@ -1,4 +1,4 @@
-//! The interface by which the engines access the HCAs of their owner.
+//! The trait by which clients and servers access HCAs.
 
 use ib_cm::Cm;
 use ib_hca::Hca;
@@ -17,7 +17,7 @@ pub struct Adapter<'a> {
     pub cm: &'a mut Cm,
 }
 
-/// The HCAs that an engine, client or server, may use. The implementor of the trait owns and drives the HCAs.
+/// The HCAs that a client or a server may use. The implementor of the trait owns and drives the HCAs.
 pub trait Adapters {
     /// Returns an HCA; `None` if the HCA was removed.
     fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>>;

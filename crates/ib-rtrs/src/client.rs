@@ -88,7 +88,7 @@ enum Timer {
 
 /// A session with a server.
 ///
-/// The owner passes events of HCAs to [`Client::handle_hca`] and [`Client::handle_cm`]. It calls
+/// The owner of the client passes events of HCAs to [`Client::handle_hca`] and [`Client::handle_cm`]. It calls
 /// [`Client::handle_timeout`] at the time that [`Client::poll_timeout`] returns. After each call, the owner polls
 /// [`Client::poll_completion`] and [`Client::poll_event`] until they return `None`.
 #[derive(Debug)]

@@ -29,9 +29,9 @@ pub(crate) struct Peer {
     pub(crate) mtu: Mtu,
     pub(crate) p_key: PKey,
     pub(crate) qpn: Qpn,
-    /// First PSN of incoming packets.
+    /// First PSN of the packets from the peer.
     pub(crate) rq_psn: Psn,
-    /// First PSN of outgoing packets.
+    /// First PSN of the packets to the peer.
     pub(crate) sq_psn: Psn,
     pub(crate) rnr_retry: u8,
 }
@@ -91,8 +91,8 @@ pub(crate) fn program(
 /// Closes a connection: destroys the queue pair and sends a DREQ. Returns true if the connection manager still waits
 /// for the DREP.
 pub(crate) fn end(hca: &mut Hca, cm: &mut Cm, now: Instant, connection: Connection) -> bool {
-    // Destroying the queue pair fails only if it was removed together with its HCA, because it is attached to no
-    // multicast group.
+    // The queue pair is in no multicast group. So `destroy_qp` fails only if the queue pair was removed together with
+    // its HCA.
     hca.destroy_qp(connection.qp).ok();
     let state = cm.state(connection.id);
     cm.close(now, connection.id).ok();

@@ -10,7 +10,7 @@
 //! | [`server`] | [`Server`]: sessions of clients, their requests and responses |
 //! | [`tree`] | the statistics and control files of sessions and paths, as in IBTRS and Linux |
 //! | [`stats`] | statistics of paths |
-//! | [`adapters`] | [`Adapters`]: access of the engines to HCAs |
+//! | [`adapters`] | [`Adapters`]: how client and server access HCAs |
 //! | [`address`] | [`Address`], [`PathAddress`]: text form of path addresses |
 //! | `connection` | a connection of a path: its queue pair |
 //! | `heartbeat` | detection of dead peers |
@@ -181,7 +181,7 @@ pub enum Direction {
     Write,
 }
 
-/// Timeouts and retries of the queue pairs of a path, and values that are proposed to the peer.
+/// Timeouts and retries of the queue pairs of a path, and timeouts that are proposed to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
     /// Exponent of the local ACK timeout, 1 to 31: packets are retransmitted after 4.096 µs × 2^value.

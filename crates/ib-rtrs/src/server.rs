@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `config` | [`ServerConfig`] |
 //! | `event` | [`ServerEvent`], [`ServerRequest`], [`EndReason`] |
-//! | `path` | one path of a session: its objects, its requests |
+//! | `path` | one path of a session: its queue pairs, memory regions and requests |
 //! | `accept` | connection requests: checks, limits, acceptance and refusal |
 //! | `info` | info requests: the proof of the key, the addresses of the chunks |
 //! | `receive` | completions: requests, heartbeats, failures |
@@ -52,7 +52,7 @@ use crate::stats::{ServerPathStats, ServerStat};
 /// The timers of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// Timeout of connecting the path, until the info request has arrived.
+    /// Timeout of connecting the path: from the REP of the first connection to the info response.
     Connect,
     /// End of the heartbeat interval.
     Heartbeat,
@@ -62,7 +62,7 @@ enum Timer {
 #[derive(Debug)]
 struct Session {
     uuid: [u8; 16],
-    /// Number of times that the session has started: once, and again each time after all its paths were lost.
+    /// Number of times that the session has started. A session starts when a path connects while none is connected.
     incarnation: u32,
     /// Random number that the server draws whenever the session starts. The server reports it to clients of this
     /// project, so that they can detect a restarted session.
@@ -77,7 +77,8 @@ struct Session {
     up: usize,
     /// For each chunk, the number of outstanding requests. The user has one of them; the others are in `held`.
     used: Vec<u16>,
-    /// For each chunk, requests that arrived over other paths while an earlier request of the chunk was outstanding.
+    /// For each chunk, the requests that wait until an earlier request in the chunk completes. Each of them arrived
+    /// over a different path.
     held: BTreeMap<u16, VecDeque<ServerRequest>>,
 }
 
@@ -395,7 +396,7 @@ pub enum ListenError {
     /// The HCA was removed.
     #[error("the HCA was removed")]
     NoAdapter,
-    /// The port is in use.
+    /// The port number is in use.
     #[error(transparent)]
     Cm(#[from] CmError),
 }

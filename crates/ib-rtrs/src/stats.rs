@@ -99,8 +99,8 @@ impl Latencies {
 /// Statistics of one path at the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientPathStats {
-    /// For each processor, the number of requests with 1, 2, 3 … SGEs. The last column counts all requests with more
-    /// SGEs.
+    /// For each processor, the number of requests with 1, 2, 3 … SGEs. The last column counts all requests with
+    /// [`SG_COLUMNS`] or more SGEs.
     pub sg_entries: Vec<[u64; SG_COLUMNS]>,
     /// For each processor, the number of its requests whose completions arrived on another processor.
     pub migrated_from: Vec<u64>,

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | `client` | [`ClientTree`]: the files of a session |
 //! | `server` | [`ServerTree`]: the files of a server's sessions |
-//! | `ibtrs` | names and formats of IBTRS, below `ibtrs-client` and `ibtrs-server` |
-//! | `rtrs` | names and formats of RTRS of Linux 6.1, below `rtrs-client` and `rtrs-server` |
+//! | `ibtrs` | names and formats of IBTRS, in the directories `ibtrs-client` and `ibtrs-server` |
+//! | `rtrs` | names and formats of RTRS of Linux 6.1, in the directories `rtrs-client` and `rtrs-server` |
 //! | `layout` | the files of a directory |
 //! | `walk` | lookup of files and directories by path |
 //! | `value` | parsing of written values |

@@ -21,7 +21,7 @@ const WINDOW: u64 = 64;
 /// Returns a three-level tree with 512 hosts.
 fn tree() -> Fabric {
     let kind =
-        Kind::parse("k-ary-n-tree", &["8", "3"]).expect("the arguments of the kind are valid");
+        Kind::parse("k-ary-n-tree", &["8", "3"]).expect("the arguments of the tree are valid");
     generate(&kind, &ib_topology::generate::Options::default()).expect("the tree can be generated")
 }
 

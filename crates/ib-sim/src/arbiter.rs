@@ -35,8 +35,8 @@ impl Default for ArbitrationTables {
 pub(crate) struct Arbiter {
     high: CurrentEntry,
     low: CurrentEntry,
-    /// Bytes sent with high priority since a low-priority packet was last sent, or since the limit
-    /// was last reached while no low-priority packet was waiting.
+    /// Bytes sent with high priority since the count last restarted. It restarts when a low-priority
+    /// packet is sent, or when the limit is reached while no low-priority packet is waiting.
     high_sent: u32,
     /// The table from which the last VL was chosen.
     last: Table,

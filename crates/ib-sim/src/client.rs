@@ -23,8 +23,8 @@ pub(crate) use request::{Request, Requests, is_rmpp_control};
 
 /// Maximum number of transaction IDs of a client whose upper bits the fabric stores.
 ///
-/// An outstanding request does not need these stored bits, because it contains its own transaction
-/// ID. Later MADs of a transaction need them: further segments, ACKs, duplicates and late
+/// While a request is outstanding, the fabric takes the upper bits from the request itself. The
+/// stored bits are for later MADs of the transaction: further segments, ACKs, duplicates and late
 /// responses.
 const REMEMBERED: usize = 4096;
 
@@ -40,8 +40,8 @@ const MAX_OUTSTANDING: u32 = 65_536;
 pub struct ClientOptions {
     /// True if the client is a subnet manager. Unsolicited MADs are delivered to subnet managers.
     pub is_sm: bool,
-    /// Number of a queue pair above 1 whose MADs are delivered to the client; zero if there is
-    /// none.
+    /// QPN, above 1, of the client's own queue pair: unsolicited MADs to it are delivered to the
+    /// client. Zero if the client has no such queue pair.
     pub queue_pair: u32,
     /// A management class whose unsolicited MADs to QP 1 are delivered to this client instead of a
     /// subnet manager. If several clients of a port register the same class, the client that
@@ -89,13 +89,14 @@ pub struct ClientReport {
     pub sent: u64,
     /// MADs received.
     pub received: u64,
-    /// MADs of the client that were lost, including requests without a response.
+    /// MADs of the client that were lost. A request whose response does not arrive counts as lost.
     pub lost: u64,
 }
 
 /// All clients and their outstanding requests.
 ///
-/// Invariant: each client's counter of outstanding requests matches [`Requests`].
+/// Invariant: each client's counter of outstanding requests is the number of its requests in
+/// [`Requests`].
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     clients: Vec<Option<Client>>,
@@ -237,8 +238,8 @@ impl Clients {
         self.requests.take_assigned(transaction, port)
     }
 
-    /// Removes an outstanding request because it was answered, failed or was cancelled. Packets
-    /// that still have its key then belong to no request.
+    /// Removes an outstanding request because it was answered, failed or was cancelled. Packets in
+    /// flight with the key of the request then belong to no request.
     pub(crate) fn take_request(&mut self, key: RequestKey) -> Option<Request> {
         let request = self.requests.remove(key)?;
         if let Some(client) = self.get_mut(request.client) {
@@ -266,9 +267,9 @@ impl Clients {
     /// Assigns an arrived request to a client of the port, or to an agent of the port's node.
     /// Returns true if a response is expected.
     ///
-    /// The arrived request replaces the earlier request that was assigned at this port with the same
-    /// transaction ID. If both are MADs of the same message, the earlier request is cancelled.
-    /// Otherwise the earlier request fails.
+    /// If the port has an unanswered request with the same transaction ID, the arrived request
+    /// replaces this earlier request. If both are MADs of the same message, the earlier request is
+    /// cancelled. Otherwise the earlier request fails.
     pub(crate) fn assign(
         &mut self,
         responder: Option<ClientId>,
@@ -320,8 +321,9 @@ impl Clients {
     /// Returns the transaction ID with which a response is delivered to a client: with the upper bits
     /// that the client has sent.
     ///
-    /// While the request is outstanding, this is the transaction ID of the request. Further segments
-    /// and late responses get the client's last transaction ID with the same lower bits.
+    /// While the request is outstanding, returns the transaction ID of the request. For further
+    /// segments of the response and late responses, returns the client's last transaction ID with the
+    /// same lower bits.
     pub(crate) fn own_transaction(
         &self,
         target: ClientId,
@@ -375,7 +377,7 @@ impl Clients {
         self.next = number;
     }
 
-    /// Checks that each client's counter of outstanding requests matches the recorded requests.
+    /// Checks the invariants of [`Clients`] and [`Requests`].
     pub(crate) fn check(&self) {
         let mut waiting = BTreeMap::<ClientId, u32>::new();
         for request in self.requests.iter() {

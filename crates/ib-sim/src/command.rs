@@ -11,7 +11,7 @@
 //! | `Link "a"[n] "b"[m]` | plugs a cable into two free ports |
 //! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port; fails if no cable is plugged in |
 //! | `ReLink "a"`, `ReLink "a"[n]` | plugs pulled cables back in |
-//! | `Clear "a"`, `Clear "a"[n]` | pulls cables permanently, removes faults, and resets settings and counters |
+//! | `Clear "a"`, `Clear "a"[n]` | pulls cables, which `ReLink` cannot plug back in; removes faults, and resets settings and counters |
 //! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a port, or of a node and its ports (port n of an HCA gets the GUID + n) |
 //! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses `rate` per cent of the requests to the port, or only of those for the attribute. Without an attribute, also loses `rate` per cent of the packets that enter the port; these count as PortRcvErrors |
 //! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter in both PortCounters and PortCountersExtended |
@@ -63,7 +63,7 @@ pub enum Command {
     Unlink(Target),
     /// Plugs pulled cables back in.
     Relink(Target),
-    /// Pulls cables permanently, removes faults and resets the ports.
+    /// Pulls cables, which `Relink` cannot plug back in. Removes the faults, and resets the node or port.
     Clear(Target),
     /// Changes the GUID of a node or port.
     Guid(Target, Guid),

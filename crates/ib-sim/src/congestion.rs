@@ -18,8 +18,8 @@ const OF_SWITCHES: [u16; 3] = [0x12, 0x19, 0x1b];
 /// `CACongestionSetting` and `CongestionControlTable`.
 const OF_ALL: [u16; 6] = [0x10, 0x11, 0x14, 0x15, 0x16, 0x17];
 
-/// Attribute ID of Timestamp, and of `VLArbitrationTable` in the SM class. ibsim finds no table for
-/// the modifier of the request, and responds with [`MadStatus::BAD_FIELD`].
+/// Attribute ID of Timestamp, and of `VLArbitrationTable` in the SM class. ibsim finds no VL
+/// arbitration table for the modifier of the request, and responds with [`MadStatus::BAD_FIELD`].
 const TIMESTAMP: u16 = 0x18;
 
 /// Returns true if ibsim responds to a request. ibsim drops other requests.

@@ -10,10 +10,10 @@ use crate::script::{FailedStep, Step, StepError};
 use crate::sim::Sim;
 
 impl Sim {
-    /// Returns the port of a target. The target has to name a port.
+    /// Returns the port that a target names.
     ///
     /// # Errors
-    /// Fails if the node or port does not exist.
+    /// Fails if the target names no port, or if the node or port does not exist.
     pub fn target_port(&self, target: &Target) -> Result<PortId, CommandError> {
         target.find_port(self.fabric())
     }
@@ -59,7 +59,8 @@ impl Sim {
     }
 
     /// Sets a callback for steps that fail when they are run, for example because a port has got a
-    /// cable meanwhile. [`Stats`](crate::Stats) counts failed steps, too.
+    /// cable meanwhile. [`Stats::failed_steps`](crate::Stats::failed_steps) counts these
+    /// failures.
     pub fn on_failed_step(&mut self, call: impl FnMut(&FailedStep) + Send + 'static) {
         self.script.on_failed(Box::new(call));
     }

@@ -8,8 +8,8 @@
 //! [`Sim::receive_packet`] takes them. So an HCA that takes no packets causes back-pressure, like a
 //! real HCA.
 //!
-//! An HCA that could send faster than its link checks the number of waiting packets
-//! ([`Sim::waiting`]). The HCA sends more packets when [`Sim::next_open`] returns its port.
+//! An HCA can be faster than its link. To limit its output queue, such an HCA stops sending when
+//! many packets wait ([`Sim::waiting`]). It continues when [`Sim::next_open`] returns its port.
 
 use ib_link::{Datagram, Incoming, LinkPort, NodeAgent};
 use ib_topology::{NodeId, PortId};
@@ -107,8 +107,8 @@ impl Sim {
     /// Opens an end port. Packets to QPs above 1 that arrive at the port are queued for
     /// [`Sim::receive_packet`].
     ///
-    /// While the port is open, its `PortInfo` has the capability `CLIENT_REREGISTRATION`, like that
-    /// of an HCA's port. [`Sim::registrations`] counts the reregistration requests.
+    /// While the port is open, `CLIENT_REREGISTRATION` is set in the capability mask of its
+    /// PortInfo, as at a port of a real HCA. [`Sim::registrations`] counts the reregistration requests.
     pub fn open(&mut self, port: PortId) {
         self.net.open(port, false);
     }
@@ -173,7 +173,8 @@ impl Sim {
 
     /// Sends a packet from an end port.
     ///
-    /// If the payload is a MAD to QP 1 as bytes, the MAD is parsed, so that agents can process it.
+    /// If the payload bytes are a UD SEND of a MAD to QP 1, the MAD is parsed, so that agents can
+    /// process it.
     /// A packet is dropped if its payload is shorter than a BTH, or if the payload's length is not
     /// a multiple of four bytes.
     pub fn send_packet(&mut self, port: PortId, packet: Packet) {

@@ -40,7 +40,7 @@ pub(crate) enum Timer {
     Trap { node: NodeId, transaction: u32 },
     /// The M_Key lease of a port ends.
     Lease { port: PortId },
-    /// The time has come at which an agent has requested a wake-up.
+    /// A wake-up that an agent has requested is due.
     Agent { agent: u32 },
     /// It is time to run a step of the script.
     Script { step: u32 },

@@ -180,7 +180,7 @@ impl FabricState {
     }
 
     /// Returns the port of a node that a request selects by number. `arrival` is the port at which
-    /// the request has arrived. On nodes that are not switches, number 0 selects that port.
+    /// the request has arrived. On nodes that are not switches, number 0 selects `arrival`.
     pub(crate) fn selected_port(&self, arrival: PortId, number: u32) -> Result<PortId, MadStatus> {
         let node = self.port(arrival).node;
         let hop = self.hop_node(node);
@@ -280,7 +280,7 @@ impl FabricState {
         Some(from)
     }
 
-    /// Returns the tables of a port. They are created when they are first used.
+    /// Returns the tables of a port for writing. Creates the initial tables if there are none.
     pub(crate) fn tables_mut(&mut self, port: PortId) -> &mut Tables {
         let hop = self.hop_node(self.port(port).node);
         self.port_mut(port).tables_mut(hop.kind, hop.ports)
@@ -340,8 +340,8 @@ impl FabricState {
         self.route_changes += 1;
     }
 
-    /// Resets a port to its unconfigured state with zero counters. The link of the port has to be
-    /// down.
+    /// Resets a port to its unconfigured state with zero counters. The caller guarantees that the
+    /// link of the port is down.
     pub(crate) fn reset_port(&mut self, port: PortId) {
         let (kind, mtu_cap) = (self.node_of(port).kind, self.mtu_cap);
         let state = self.port_mut(port);
@@ -354,7 +354,7 @@ impl FabricState {
         }
     }
 
-    /// Returns the number of GUID changes.
+    /// Returns the number of GUID changes since the fabric was created.
     pub(crate) const fn guid_changes(&self) -> u64 {
         self.guid_changes
     }

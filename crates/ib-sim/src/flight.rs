@@ -39,8 +39,8 @@ pub(crate) struct Flight {
     pub(crate) hops: u16,
     /// The VL on the current link or in the current queue.
     pub(crate) vl: u8,
-    /// Time at which the packet was put into the current port queue. Switches forward without
-    /// delay, so this is also the time of arrival.
+    /// Time at which the packet was put into the output queue of the current port. Switches forward
+    /// without delay, so this is also the time of arrival at the switch.
     pub(crate) queued_at: Instant,
     /// The buffer space that the packet occupies.
     pub(crate) holds: Option<BufferSpace>,
@@ -57,8 +57,8 @@ pub(crate) struct BufferSpace {
     pub(crate) vl: u8,
     pub(crate) blocks: u16,
     pub(crate) epoch: u32,
-    /// Index of the counter of the packet's copies in this buffer space; [`UNSHARED`] if there is
-    /// only one copy.
+    /// Index of this buffer space in `Flights::shared`; [`UNSHARED`] if copies of the packet do not
+    /// share it.
     shared: u32,
 }
 
@@ -68,8 +68,8 @@ impl BufferSpace {
         Self { port, vl, blocks: blocks(bytes), epoch, shared: UNSHARED }
     }
 
-    /// Returns the index of the counter of copies that share this buffer space; `None` if it is not
-    /// shared.
+    /// Returns the index of this buffer space in `Flights::shared`; `None` if copies of the packet
+    /// do not share it.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> Option<u32> {
         (self.shared != UNSHARED).then_some(self.shared)
@@ -79,16 +79,16 @@ impl BufferSpace {
 /// Buffer space that is freed when the last copy of a packet has left it.
 #[derive(Clone, Copy, Debug)]
 struct SharedBufferSpace {
+    /// Number of copies that [`Flights::free_at`] has not recorded yet, including the original.
     copies: u16,
-    /// Time when the last of the copies that are already being transmitted will have left the
-    /// buffer space.
+    /// The latest time that [`Flights::free_at`] has recorded for a copy.
     gone_at: Instant,
 }
 
 /// All packets in flight.
 ///
-/// A copy in shared buffer space is counted until it leaves the space. Each counter counts at least
-/// one copy.
+/// An entry of `shared` counts the copies in one buffer space. The entry is removed when the count
+/// reaches zero.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     flights: Slab<Flight>,
@@ -146,8 +146,8 @@ impl Flights {
         self.flights.remove(key as usize)
     }
 
-    /// Marks the buffer space of a packet as shared by the packet and its copies. `copies` is their
-    /// total number.
+    /// Marks the buffer space of a packet as shared by the packet and its copies. `copies` is the
+    /// number of copies, including the original packet.
     pub(crate) fn share_space(&mut self, key: u32, copies: usize, now: Instant) {
         if let Some(hold) = &mut self.flights[key as usize].holds {
             let shared = SharedBufferSpace { copies: copies as u16, gone_at: now };
@@ -156,7 +156,7 @@ impl Flights {
     }
 
     /// Records that a packet leaves its buffer space at the time `at`. Returns the time when the
-    /// space is free; `None` if other copies remain there.
+    /// space is free; `None` if copies of the packet still occupy it.
     #[inline]
     pub(crate) fn free_at(&mut self, hold: BufferSpace, at: Instant) -> Option<Instant> {
         if hold.shared == UNSHARED {

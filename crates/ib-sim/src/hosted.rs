@@ -71,8 +71,8 @@ impl HostedAgents {
         Some((slot.node, slot.agent.poll_transmit(now)?))
     }
 
-    /// Returns the time for which the caller has to start a new timer of an agent. `None` if the
-    /// agent needs none, or if a running timer expires no later.
+    /// Returns the wake-up time of an agent if the caller has to start a new timer for it. Returns
+    /// `None` if the agent needs no wake-up, or if a running timer expires no later.
     pub(crate) fn poll_timer(&mut self, number: u32) -> Option<Instant> {
         let slot = &mut self.slots[number as usize];
         let at = slot.agent.poll_timeout()?;

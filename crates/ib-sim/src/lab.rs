@@ -182,7 +182,7 @@ pub(crate) fn manager(sim: &mut Sim, node: &str) -> ClientId {
     sim.attach(port, options).unwrap()
 }
 
-/// Sends a MAD of a client. Returns the response or the loss.
+/// Sends a MAD of a client. Returns the response or the loss report; `None` if neither arrives.
 pub(crate) fn query(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Option<Incoming> {
     sim.submit(client, &Datagram::new(remote, mad));
     sim.settle(sim.now());
@@ -254,7 +254,7 @@ pub(crate) fn lost(sim: &Sim, name: &str) -> u64 {
 /// Checks invariants that hold at any time.
 ///
 /// For every VL, the credits of the sender, the occupied buffer blocks and the credits in flight
-/// add up to the buffer size. All references between objects are valid.
+/// add up to the buffer size. Every queued packet is in flight.
 pub(crate) fn check(sim: &Sim) {
     let net = &sim.net;
     let buffer = net.vl_blocks();
@@ -284,7 +284,7 @@ pub(crate) fn check(sim: &Sim) {
             *coming.entry((port, vl)).or_default() += u32::from(blocks);
         }
     }
-    assert_eq!(in_transit, net.clock.in_transit(), "number of queued events that are not timers");
+    assert_eq!(in_transit, net.clock.in_transit(), "the clock counts the non-timer events");
     for port in all_ports(sim) {
         let state = sim.port(port);
         let Some(peer) = state.cable else { continue };
@@ -292,8 +292,8 @@ pub(crate) fn check(sim: &Sim) {
             let free = state.credits.as_ref().map_or(buffer, |all| all[usize::from(vl)]);
             let taken = taken.get(&(peer, vl)).copied().unwrap_or(0);
             let coming = coming.get(&(port, vl)).copied().unwrap_or(0);
-            assert!(taken <= buffer, "{taken} blocks in a buffer of {buffer}");
-            assert_eq!(free + taken + coming, buffer, "all buffer blocks for {port:?} VL {vl}");
+            assert!(taken <= buffer, "{taken} of {buffer} blocks are occupied");
+            assert_eq!(free + taken + coming, buffer, "the blocks of {port:?} VL {vl} add up");
         }
         if let Some(queues) = &state.queues {
             queues.check();
@@ -305,7 +305,7 @@ pub(crate) fn check(sim: &Sim) {
     net.clients.check();
 }
 
-/// Returns the number of requests that are assigned to clients and agents and not answered.
+/// Returns the number of delivered requests to which the client or agent has not responded yet.
 pub(crate) fn assigned(sim: &Sim) -> usize {
     sim.net.clients.requests().assigned_count()
 }
@@ -339,7 +339,10 @@ pub(crate) fn two_switches() -> Sim {
     ready(&row(2), Options::default())
 }
 
-/// Runs a command and all events that follow from it. The command has to succeed.
+/// Runs a command, and then all events until no packet is in flight.
+///
+/// # Panics
+/// Panics if the command is invalid or fails.
 pub(crate) fn run(sim: &mut Sim, text: &str) {
     sim.run(&text.parse().expect("the text is a valid command")).expect("the command succeeds");
     sim.settle(sim.now());
@@ -353,7 +356,7 @@ pub(crate) fn check_settled(sim: &Sim) {
     let net = &sim.net;
     assert!(!net.clock.has_transit());
     assert_eq!(net.flights.len(), 0, "packets are left: {:?}", net.flights.iter().next());
-    assert_eq!(sim.outstanding(), assigned(sim), "each outstanding request is assigned");
+    assert_eq!(sim.outstanding(), assigned(sim), "every outstanding request was delivered");
 }
 
 /// Checks that the physical state of each port with a cable matches the state of its link.

@@ -30,7 +30,7 @@
 //! let kind = Kind::parse("mesh", &["2x2"])?;
 //! let fabric = generate(&kind, &generate::Options::default())?;
 //! let mut sim = Sim::new(&fabric, Options::default());
-//! let port = sim.first_end_port().ok_or("the fabric has hosts")?;
+//! let port = sim.first_end_port().ok_or("the fabric is empty")?;
 //! let client = sim.attach(port, ClientOptions::default())?;
 //!
 //! // Queries the NodeInfo of the switch at the first port by directed route.

@@ -73,7 +73,7 @@ struct Limits {
     vl_blocks: u32,
     /// Maximum number of SMPs in the output queue of a port.
     management_buffer: usize,
-    /// Time limit for the response to a request that was assigned to a client or agent.
+    /// Time limit for the response to a request, from its delivery to a client or agent.
     answer_within: Duration,
 }
 

@@ -199,7 +199,7 @@ impl Switch {
         }
     }
 
-    /// Returns the ports of a multicast LID.
+    /// Returns the ports to which the MFT forwards the packets of a multicast LID.
     pub(crate) fn multicast_ports(&self, lid: u16) -> impl Iterator<Item = u8> {
         let masks = self.multicast.get(&(lid - 0xc000)).copied().unwrap_or_default();
         (0..=255u8).filter(move |&port| masks[usize::from(port / 16)] >> (port % 16) & 1 == 1)

@@ -10,7 +10,8 @@ use crate::flight::{BufferSpace, Flight};
 use crate::loss::Loss;
 use crate::packet::{Packet, Payload};
 
-/// At most this many bytes of a lost packet are kept, from its BTH on. They contain all headers.
+/// At most this many bytes of a lost packet are kept, from its BTH on. This is enough for all
+/// headers.
 const MAX_HEADERS: usize = 64;
 
 /// At most this many lost packets are recorded per port.
@@ -46,7 +47,7 @@ struct OpenPort {
 
 /// All open ports.
 ///
-/// Invariant: the queue of woken ports contains each port at most once.
+/// The queue `woken` can still contain a port that was closed; [`Self::next_woken`] skips it.
 #[derive(Debug, Default)]
 pub(crate) struct OpenPorts {
     ports: BTreeMap<PortId, OpenPort>,
@@ -137,7 +138,8 @@ impl OpenPorts {
         }
     }
 
-    /// Returns a port that was woken since this function last returned it, if any.
+    /// Returns an open port that has had an event since this function last returned it; `None` if
+    /// there is none.
     pub(crate) fn next_woken(&mut self) -> Option<PortId> {
         loop {
             let port = self.woken.pop_front()?;

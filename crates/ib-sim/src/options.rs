@@ -11,8 +11,8 @@ use crate::node::{LINEAR_CAPACITY, MULTICAST_CAPACITY};
 pub struct Options {
     /// The seed of all random choices.
     pub seed: u64,
-    /// Latency of a cable and a switch between two linked ports, in addition to the transmission
-    /// time.
+    /// Latency of a link, in addition to the transmission time. It includes the latency of the
+    /// switch, because simulated switches forward without delay.
     pub latency: Duration,
     /// Buffer size of each VL of a port in bytes. The buffer has to hold a packet of the largest
     /// MTU.
@@ -25,7 +25,7 @@ pub struct Options {
     pub multicast_fdb_cap: u16,
     /// Maximum number of SMPs in the output queue of a port.
     pub management_buffer: usize,
-    /// Time within which a client or agent has to respond to an assigned request.
+    /// Time limit for the response to a request, from its delivery to a client or agent.
     pub answer_within: Duration,
     /// The log level.
     pub log: LogLevel,
@@ -34,9 +34,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Returns options with seed 0, 200 ns of latency per hop, and 16 KiB per VL. As in ibsim, the
-    /// MTU is 2048 bytes. Output queues have room for 4096 SMPs. Responses have a time limit of
-    /// 30 s. Nothing is logged.
+    /// Returns options with seed 0, 200 ns of latency per link, and a buffer of 16 KiB per VL. As in
+    /// ibsim, the MTU is 2048 bytes. Output queues have room for 4096 SMPs. Responses have a time
+    /// limit of 30 s. Nothing is logged.
     fn default() -> Self {
         Self {
             seed: 0,

@@ -52,7 +52,8 @@ pub struct MadPayload {
     pub q_key: QKey,
     /// The P_Key.
     pub p_key: PKey,
-    /// Length of the MAD that the sender has specified, in bytes. All 256 bytes are on the wire.
+    /// Length in bytes that the sender has specified for the MAD. The packet on the wire contains
+    /// all 256 bytes.
     pub length: u16,
     /// The MAD.
     pub mad: Mad,

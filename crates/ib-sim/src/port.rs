@@ -60,7 +60,7 @@ pub(crate) struct Port {
     /// The amounts that PortCounters subtracts from the 64-bit counters; `None` if all are 0.
     pub(crate) short_base: Option<Box<Counters>>,
     pub(crate) guid: Guid,
-    /// The tables of the port. They are created when one is first written.
+    /// The tables of the port; `None` if none was written since the last reset.
     pub(crate) tables: Option<Box<Tables>>,
     /// Mellanox's vendor attribute for the link speed FDR10.
     pub(crate) mellanox: MlnxExtPortInfo,
@@ -176,7 +176,7 @@ impl Port {
             self.info.link_width_enabled = LinkWidthMask(mask & supported);
         }
         if self.number == 0 {
-            // Port 0 of a switch has no link.
+            // Port 0 of a switch has no link, so only the width of `rate` is enabled.
             self.info.link_width_enabled = rate.width.into();
         }
         if self.info.capability_mask.contains(CapabilityMask::CAPABILITY_MASK2)
@@ -334,7 +334,7 @@ impl Port {
         }
     }
 
-    /// Returns the tables of the port. They are created when they are first used.
+    /// Returns the tables of the port for writing. Creates the initial tables if there are none.
     pub(crate) fn tables_mut(&mut self, kind: NodeKind, node_ports: u8) -> &mut Tables {
         let number = self.number;
         self.tables.get_or_insert_with(|| Box::new(Tables::new(kind, number, node_ports)))
@@ -357,12 +357,12 @@ impl Port {
         }
     }
 
-    /// Returns true if the P_Key table contains the partition of a packet, whether as full or as
-    /// limited member.
+    /// Returns true if the P_Key table contains the partition of a packet. Membership (full or
+    /// limited) is ignored.
     ///
     /// A switch calls this function for the ingress port of a packet. The P_Key table of this port is that of the
     /// HCA at its link. If the HCA is a limited member, its packets have limited P_Keys, so the ingress port ignores
-    /// membership. [`Self::admits`] at the port of the receiving member refuses packets between two limited members.
+    /// membership. The port of the receiving HCA checks membership with [`Self::admits`].
     pub(crate) fn lets_in(&self, key: PKey) -> bool {
         let has = |own: PKey| own.partition() != 0 && own.partition() == key.partition();
         match &self.tables {

@@ -66,7 +66,7 @@ impl Queues {
         first
     }
 
-    /// Removes the first packet of a VL. The VL has to have a packet.
+    /// Removes and returns the first packet of a VL. The caller guarantees that the VL has a packet.
     pub(crate) fn pop(&mut self, vl: u8, now: Instant) -> u32 {
         let queue = &mut self.by_vl[usize::from(vl)];
         let key = queue.pop_front().expect("the VL has a packet");

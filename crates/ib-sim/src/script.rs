@@ -1,6 +1,6 @@
 //! Scripts: console commands that are run at given times.
 //!
-//! Each line contains a time, counted from the start of the fabric, and a command:
+//! Each line contains a virtual time, counted from the creation of the fabric, and a command:
 //!
 //! ```text
 //! # A link fails for a while.
@@ -27,7 +27,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_micros(1);
 /// A command, and the time at which it is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The time since the start of the fabric.
+    /// The virtual time at which the command is run. A fabric is created at time zero.
     pub at: Duration,
     /// The command.
     pub command: Command,
@@ -139,7 +139,8 @@ impl Script {
         flap.is_down = !flap.is_down;
         flap.left -= u32::from(flap.is_down);
         let pause = if flap.is_down { flap.down } else { flap.up };
-        // Other flaps and the subnet manager can also keep the link down.
+        // Without this hold, the link comes up unless another flap or the subnet manager keeps it
+        // down.
         net.hold_down(flap.port, flap.is_down);
         let at = net.now() + pause.max(SHORTEST_PAUSE);
         net.clock.schedule(at, Event::Timer(Timer::Flap { flap: index }));

@@ -24,11 +24,11 @@ impl Sim {
     /// Creates an unconfigured fabric: all links are up, and no port has a LID.
     ///
     /// # Panics
-    /// Panics if the buffer of a VL is smaller than a packet of 4,096 bytes.
+    /// Panics if the buffer of a VL is too small for a packet of the largest MTU, 4,096 bytes.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "options are made for one fabric")]
     pub fn new(fabric: &Fabric, options: Options) -> Self {
-        assert!(options.vl_buffer >= 4224, "a VL holds at least a packet of 4,096 bytes");
+        assert!(options.vl_buffer >= 4224, "the buffer of a VL holds a packet of MTU 4096");
         Self {
             net: Network::new(fabric, &options),
             agents: HostedAgents::default(),
@@ -116,8 +116,8 @@ impl Sim {
 
     /// Returns the number of events that were processed since the fabric was created.
     ///
-    /// To repeat a run exactly, call each method after as many processed events, and at the same virtual time, as
-    /// the original run did.
+    /// To repeat a run exactly, make the same calls, each after the same number of processed events and at the same
+    /// virtual time.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.net.clock.steps()

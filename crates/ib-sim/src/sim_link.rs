@@ -20,7 +20,7 @@ use crate::sim::Sim;
 ///
 /// let fabric = generate(&Kind::parse("mesh", &["2x2"])?, &Plan::default())?;
 /// let mut sim = Sim::new(&fabric, Options::default());
-/// let port = sim.first_end_port().ok_or("the fabric has hosts")?;
+/// let port = sim.first_end_port().ok_or("the fabric is empty")?;
 /// let mut link = SimLink::attach(&mut sim, port, ClientOptions::default())?;
 /// let what = (AttributeId::NODE_INFO, 0);
 /// let mad = smp::directed_request(Method::GET, TransactionId(1), what, &[1]);

@@ -7,7 +7,7 @@
 //! | PortInfo, `MlnxExtPortInfo` | port; on an HCA, 0 is the port at which the request arrives |
 //! | `P_KeyTable` | bits 0–15: number of a block of 32 P_Keys; bits 16–31: port of a switch |
 //! | `SLtoVLMappingTable` | on a switch: bits 8–15 ingress port, bits 0–7 egress port |
-//! | `VLArbitrationTable` | bits 16–31: half of the low- (1, 2) or high-priority table (3, 4); bits 0–15: port |
+//! | `VLArbitrationTable` | bits 16–31: block of 32 low- (1, 2) or high-priority entries (3, 4); bits 0–15: port |
 //! | `LinearForwardingTable` | number of a block of 64 LIDs |
 //! | `MulticastForwardingTable` | bits 0–8: number of a block of 32 LIDs; bits 28–31: number of a group of 16 ports |
 //!
@@ -172,7 +172,7 @@ fn set(net: &mut Network, port: PortId, mad: &Mad) -> Result<(), MadStatus> {
     Ok(())
 }
 
-/// Returns the attribute in a Set whose attribute ID is that of `A`.
+/// Returns the attribute `A` that a Set contains. The caller has checked the attribute ID.
 fn written<A: Attribute>(mad: &Mad) -> A {
     mad.attribute().expect("the MAD has the attribute ID of `A`")
 }

@@ -1,13 +1,13 @@
-//! Totals of the whole fabric.
+//! Counters of packets, requests and script steps of the whole fabric.
 
 use std::collections::BTreeMap;
 
 use crate::loss::Loss;
 
-/// Totals of the whole fabric since its start.
+/// Counters of packets, requests and script steps of the whole fabric since its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Packets that arrived at the other end of a link.
+    /// Number of times that a packet arrived at the other end of a link.
     pub hops: u64,
     /// Packets that were delivered to agents and clients.
     pub delivered: u64,

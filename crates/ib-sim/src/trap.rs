@@ -7,8 +7,8 @@
 //!
 //! A trap is repeated at intervals of the port's `SubnetTimeOut` (IBTA volume 1, chapter 14.2.5.6).
 //! The interval is at least one second. After the trap was sent 10 times, the interval is at least
-//! one minute. Only a TrapRepress ends the repetitions. If none arrives, the fabric has queued
-//! events indefinitely.
+//! one minute. Only a TrapRepress ends the repetitions. If none arrives, the event queue
+//! never becomes empty.
 //!
 //! The M_Key in a trap is zero, as rule o14-1 of IBTA chapter 14 requires, so that the trap does
 //! not disclose the port's M_Key. A TrapRepress has to contain the port's M_Key, like a Set. Subnet

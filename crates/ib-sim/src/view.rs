@@ -13,7 +13,7 @@ use crate::stats::Stats;
 use crate::tap::CapturedPacket;
 
 impl Sim {
-    /// Returns the number of changes of port states and LFTs. When this number has changed, routes
+    /// Returns the number of changes of port states, LFTs and `LinearFDBTop`. When this number has changed, routes
     /// that were computed before are out of date.
     #[must_use]
     pub const fn route_changes(&self) -> u64 {
@@ -112,7 +112,7 @@ impl Sim {
         std::array::from_fn(|index| self.fabric().port(port).p_key(index))
     }
 
-    /// Returns how often subnet managers have set `ClientReregister` of a port.
+    /// Returns how many times subnet managers have set `ClientReregister` in the PortInfo of a port.
     #[must_use]
     pub fn registrations(&self, port: PortId) -> u32 {
         self.fabric().port(port).registrations
@@ -147,8 +147,8 @@ impl Sim {
 
     /// Returns the time when a link became inactive; `None` if the link is active ([`Sim::is_active`]).
     ///
-    /// If only one of the ports is not Active, this is the time when it left the state Active. If both are not Active,
-    /// it is the earlier of both times. A port that was never Active has the time zero.
+    /// If only one of the ports is not Active, returns the time when this port left the state Active. If neither is
+    /// Active, returns the earlier of the two times. A port that was never Active has the time zero.
     #[must_use]
     pub fn inactive_since(&self, one: PortId, other: PortId) -> Option<Instant> {
         if self.is_active(one, other) {
@@ -187,7 +187,7 @@ impl Sim {
         self.net.log.level = level;
     }
 
-    /// Returns the totals of the whole fabric.
+    /// Returns the packet, request and step counters of the whole fabric.
     #[must_use]
     pub const fn stats(&self) -> &Stats {
         &self.net.stats

@@ -19,8 +19,8 @@ pub enum Alarm {
         loops: usize,
         /// The links of the first credit loop, in the order in which they form the loop.
         first: Vec<String>,
-        /// The engine whose tables reach as many host pairs as these tables, but without a credit loop; `None` if no
-        /// tried engine has such tables.
+        /// The engine whose tables reach at least as many host pairs as these tables, but without a credit loop; `None`
+        /// if no tried engine has such tables.
         avoided_by: Option<EngineKind>,
         /// All engines whose tables were computed and checked.
         tried: Vec<EngineKind>,
@@ -28,9 +28,10 @@ pub enum Alarm {
     /// With the tables in the switches, some packets do not arrive, although cables connect their source and
     /// destination.
     Unreachable {
-        /// Number of pairs of a host port and a LID of another host that packets from the port do not reach.
+        /// Number of unreachable host pairs: a host port, and a LID of another host at which packets from the port do
+        /// not arrive.
         host_pairs: u64,
-        /// Number of pairs of a switch and a LID to which packets do not arrive from the switch.
+        /// Number of pairs of a switch and a LID at which packets from the switch do not arrive.
         pairs: u64,
         /// The first unreachable pair of a switch and a LID, and the switch at which the packets are lost.
         first: Option<String>,
@@ -61,7 +62,7 @@ pub enum AlarmKind {
 pub struct RaisedAlarm {
     /// The condition.
     pub alarm: Alarm,
-    /// Time since which an alarm of this kind has been raised. A change of the alarm keeps this time.
+    /// Time at which an alarm of this kind was raised. A change of `alarm` does not change this time.
     pub since: Instant,
 }
 
@@ -91,8 +92,8 @@ impl Alarm {
         }
     }
 
-    /// Returns the alarms after a plan was programmed. `quality` and `first_unreachable` describe the resulting tables
-    /// in the switches.
+    /// Returns the alarms to raise after a plan was programmed. `quality` and `first_unreachable` describe the
+    /// resulting tables in the switches.
     pub(crate) fn of_plan(
         plan: &Plan,
         quality: TableQuality,

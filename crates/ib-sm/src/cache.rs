@@ -1,8 +1,8 @@
 //! The unicast cache: keeps routes while hosts and leaf switches leave and return.
 //!
 //! Cached routes are valid on two conditions: the subnet has gained no node or link since they were computed, and no
-//! missing node or link is on a route to a remaining port. When a host or leaf switch restarts, no routes are then
-//! computed, neither when it leaves nor when it returns.
+//! missing node or link is on a route to a remaining port. Therefore the SM computes no routes when a host or leaf
+//! switch leaves, and none when it returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -59,7 +59,8 @@ pub(crate) struct Configuration {
     faults: Vec<Fault>,
     /// Switches that ignored a write: an LFT block that was read back differs from the written block.
     ignored: BTreeSet<Guid>,
-    /// True if a switch ignored a write, or a write failed. A multicast block that a switch refused does not count.
+    /// True if a switch ignored a write, or a write failed. Multicast blocks that a switch refused are not counted as
+    /// failed.
     incomplete: bool,
 }
 
@@ -303,8 +304,8 @@ impl Configuration {
         let set = !matches!(work, Write::ReadBack { .. });
         self.faults.push(Fault::NoAnswer { at, attribute, set, reason });
         if matches!(work, Write::Clear { .. }) {
-            // The LFT entries that this write should have cleared may still be set. Therefore the later passes are
-            // dropped, which rely on cleared entries.
+            // The LFT entries that this write should have cleared may still be set. The later passes rely on cleared
+            // entries, so they are dropped.
             self.passes.truncate(1);
         }
     }
@@ -423,7 +424,7 @@ impl Configuration {
             life_time: context.config.packet_life_time,
             ..info
         };
-        // A switch whose flag `PortStateChange` is set is always written, because a write of 1 clears the flag.
+        // If the switch has set `PortStateChange`, SwitchInfo is always written, because a write of 1 clears this flag.
         (wanted != info || info.port_state_change).then_some(wanted)
     }
 

@@ -255,7 +255,8 @@ impl DiscoveredSubnet {
         while let Some((node, route)) = routes.queue.pop_front() {
             for port in 0..=self.node(node).info.num_ports {
                 let port_index = node.at(port);
-                // Only switches forward packets. Therefore a route leads on only from a switch, or from the SM's port.
+                // Only switches forward packets, so a route continues only at switches. Every route starts at the SM's
+                // port.
                 let leads = self.node(node).kind.is_switch() || port_index == own;
                 if let Some(peer) = self.port(port_index).peer.filter(|_| leads) {
                     routes.reach(peer, route.iter().copied().chain([port]).collect(), self);

@@ -1,7 +1,7 @@
 //! Discovery of a subnet by directed routes.
 //!
-//! A discovery starts at the SM's port and follows every link that is up, through switches only. Every probe is sent
-//! only once. If a node does not respond, it is left out and reported as a fault.
+//! A discovery starts at the SM's port and follows every link that is up, through switches only. A failed probe is not
+//! repeated. A node that does not respond is left out and reported as a fault.
 //!
 //! If the SM knows which nodes have changed, a partial discovery suffices. It first queries all ports of these nodes.
 //! Then it queries the nodes at the other end of links that have come up, over routes without links that went down. If
@@ -57,8 +57,8 @@ pub(crate) struct Discovery {
     waiting: usize,
     faults: Vec<Fault>,
     crowded: bool,
-    /// In the first step of a partial discovery, which queries the changed nodes: their ports with a changed link.
-    /// `None` in all other cases.
+    /// Ports with a changed link. The first step of a partial discovery, which queries the changed nodes, collects
+    /// them. `None` in later steps and in a full discovery.
     changed_ports: Option<ChangedPorts>,
     /// True for a partial discovery.
     partial: bool,
@@ -352,7 +352,8 @@ impl Discovery {
     fn handle_switch(&mut self, node: NodeIndex, info: SwitchInfo, tables: &mut Tables) {
         let first = self.found.node_mut(node).switch.replace(info).is_none();
         for port in 1..=self.found.node(node).info.num_ports {
-            // If PortInfo arrived before SwitchInfo, the P_Key table was not queried, because its size was unknown.
+            // SwitchInfo gives the size of P_Key tables. Therefore the table of a port whose PortInfo arrived before
+            // SwitchInfo is queried only now.
             if first && self.found.port(node.at(port)).is_up() {
                 self.query_p_keys(node.at(port), info.partition_enforcement_cap);
             }
@@ -407,8 +408,8 @@ impl Discovery {
                 let info = self.found.port(port_index).info.as_ref();
                 info.is_none_or(|info| info.port_state == PortState::INIT)
             };
-            // If this port is in Init, but its peer was not, the link has come up again. The peer is then queried
-            // again.
+            // If this port is in Init, but its peer was not, the link went down and came up again. Then the peer is
+            // queried again.
             if !init(port_index) || init(peer) {
                 return;
             }

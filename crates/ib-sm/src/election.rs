@@ -37,8 +37,8 @@ pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     if own.state == SmState::MASTER {
         // SMs in the state DISCOVERING are left out, because they will find the master and become standby SMs.
         let waits = others().filter(|(_, info)| info.state != SmState::DISCOVERING);
-        // If there are two masters, the loser of the election hands the subnet over. Until then, the winner is a
-        // standby SM.
+        // If there are two masters, the loser of the election hands the subnet over. The winner is a standby SM until
+        // it receives the handover.
         return match (best_master, best(waits.filter(|(_, info)| info.outranks(own)))) {
             (_, Some((&port_index, _))) => Outcome::HandOver(port_index),
             (Some((&port_index, _)), None) => Outcome::Standby(port_index),

@@ -21,8 +21,9 @@ pub(crate) struct ManagedSubnet {
     groups: BTreeMap<u16, Vec<Guid>>,
     /// True if members have joined or left groups since the multicast tables were written.
     regroup: bool,
-    /// GUIDs of end ports to which this SM has sent the reregistration request, if they support it. A port is removed
-    /// when it leaves the subnet. All ports are removed when the state of the SM changes.
+    /// GUIDs of end ports whose PortInfo this SM has written. The first write requests client reregistration, if
+    /// the port supports it and the configuration allows it. A port is removed when it leaves the subnet. All ports
+    /// are removed when the state of the SM changes.
     pub(crate) registered: BTreeSet<Guid>,
     /// GUIDs of switches whose LFT once differed from the blocks that the SM wrote. The SM reads back each block that
     /// it writes to them.
@@ -40,8 +41,9 @@ pub(crate) struct Context<'a> {
     pub(crate) written: &'a mut WrittenTables,
     /// Port GUIDs of the members of each multicast group, by multicast LID.
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
-    /// GUIDs of end ports to which this SM has sent the reregistration request, if they support it. A port is removed
-    /// when it leaves the subnet. All ports are removed when the state of the SM changes.
+    /// GUIDs of end ports whose PortInfo this SM has written. The first write requests client reregistration, if
+    /// the port supports it and the configuration allows it. A port is removed when it leaves the subnet. All ports
+    /// are removed when the state of the SM changes.
     pub(crate) registered: &'a mut BTreeSet<Guid>,
     /// GUIDs of switches whose LFT once differed from the blocks that the SM wrote. The SM reads back each block that
     /// it writes to them.
@@ -87,7 +89,7 @@ impl ManagedSubnet {
     pub(crate) fn adopt(&mut self, found: DiscoveredSubnet, reset: &BTreeSet<Guid>) {
         self.found = found;
         let found = &self.found;
-        // The tables of nodes that were not discovered are dropped, because another SM may write them.
+        // Another SM may write the tables of nodes that this SM did not discover, so these tables are dropped.
         self.tables.retain(|&guid, _| found.find(guid).is_some());
         self.multicast.retain(|guid| found.find(guid).is_some() && !reset.contains(&guid));
         // The tables of a port in the state Init are dropped, because the port may have been reset.

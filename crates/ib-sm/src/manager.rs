@@ -78,7 +78,7 @@ pub struct SubnetManager {
     triggers: Triggers,
     light_sweeps: LightSweeps,
     sweep: Sweep,
-    /// Checks routes for unreachable pairs and credit loops, and caches the last results.
+    /// Checker of routes for unreachable pairs and credit loops. It caches its last results.
     checker: Arc<Mutex<Checker>>,
     /// Cached routes, which remain valid while only hosts and leaf switches leave and return.
     cache: Option<UnicastCache>,
@@ -180,7 +180,8 @@ impl SubnetManager {
         self.advance(now);
     }
 
-    /// Processes a received MAD or the loss of a request. Returns true if the MAD or request belonged to the SM or SA.
+    /// Processes a received MAD, or the report that a sent MAD was lost. Returns true if the MAD belongs to the SM or
+    /// SA.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         if self.smps.handle(now, incoming) {
             self.handle_completions(now);

@@ -147,7 +147,7 @@ impl Partitions {
     /// Reads a partition file.
     ///
     /// All ports are members of the default partition, because they need it to query the SA. If the file does not list
-    /// a port in the default partition, the port is a limited member. Only the SM's port is then a full member.
+    /// a port in the default partition, the SM's port is a full member, and every other port is a limited member.
     ///
     /// # Errors
     /// Fails with the errors of [`parse()`]. Invalid flags and values are ignored, and [`Partitions::warnings`] reports

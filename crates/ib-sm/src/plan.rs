@@ -76,14 +76,15 @@ pub struct Plan {
     pub is_kept: bool,
     /// All engines whose tables were computed and checked, in the order in which they were tried.
     pub tried: Vec<EngineKind>,
-    /// If the tables have a credit loop: the engine whose tables reach as many host pairs as these tables, but without
-    /// a loop.
+    /// If the tables have a credit loop: the engine whose tables reach at least as many host pairs as these tables, but
+    /// without a loop.
     pub avoided_by: Option<EngineKind>,
-    /// If the tables lose packets: the engine that reaches the most host pairs, if it reaches more than these tables.
+    /// The engine whose tables reach the most host pairs; `None` if no tried engine reaches more pairs than these
+    /// tables.
     pub reached_by: Option<EngineKind>,
     /// The links of the first credit loop, in the order in which they form the loop; empty if there is no loop.
     pub first_loop: Vec<String>,
-    /// The first pair of a switch and a LID to which packets do not arrive from the switch, and why.
+    /// The first pair of a switch and a LID at which packets from the switch do not arrive, and the reason.
     pub first_unreachable: Option<String>,
     /// If LIDs ran out, the host ports that have no LID: port GUID and node description.
     pub without_lid: Vec<(Guid, String)>,
@@ -237,8 +238,8 @@ impl PlanJob {
         self.make(trial, decision, in_use.map(|(_, routed)| routed))
     }
 
-    /// Returns the quality that the tables in the switches have on the current subnet, and the first pair whose packets
-    /// do not arrive; `None` if no table is known.
+    /// Returns the quality that the tables in the switches have on the current subnet, and the first unreachable pair
+    /// of a switch and a LID. Returns `None` if no table is known.
     pub(crate) fn assess(&self) -> Option<(TableQuality, Option<String>)> {
         let subnet = self.subnet().ok()?;
         let (in_use, routed) = self.assess_in_use(&subnet)?;

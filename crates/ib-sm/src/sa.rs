@@ -90,9 +90,9 @@ pub(crate) struct Sa {
     groups: Groups,
     /// Requests whose responses are not complete yet.
     jobs: Jobs,
-    /// Time in microseconds that requests have used in the current iteration of `work`.
+    /// Time in microseconds that requests have used in the current iteration of the loop in `work`.
     spent: u32,
-    /// Time in microseconds that earlier iterations have used and that was not charged to a budget yet.
+    /// Time in microseconds that earlier iterations of this loop have used, and that is not charged to a budget yet.
     owed: u32,
     /// Maximum total size in bytes of incomplete responses and of responses that are being sent.
     most_bytes: usize,
@@ -101,7 +101,7 @@ pub(crate) struct Sa {
 /// The result of a query.
 enum Answer {
     Records(Records),
-    /// The records have to be searched in slices of time.
+    /// A search that collects the records in slices of time.
     RecordSearch(RecordSearch),
 }
 
@@ -123,7 +123,7 @@ impl Sa {
         }
     }
 
-    /// Processes a received MAD or the loss of a MAD. Returns true if the MAD belonged to the SA.
+    /// Processes a received MAD, or the report that a sent MAD was lost. Returns true if the MAD belongs to the SA.
     pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let (Incoming::Received(datagram) | Incoming::Lost(datagram)) = incoming;
         if self.reporter.handle(now, incoming) {
@@ -141,7 +141,8 @@ impl Sa {
         self.responder.requests() > 0 || !self.jobs.is_empty()
     }
 
-    /// Serves waiting requests within a budget in microseconds. If more time is used, it is charged to later budgets.
+    /// Serves waiting requests within a budget in microseconds. Time that exceeds the budget is charged to later
+    /// budgets.
     pub(crate) fn work(&mut self, now: Instant, view: SubnetView<'_>, credit: &mut u32) {
         while self.has_work() {
             let pays = self.owed.min(*credit);
@@ -198,7 +199,7 @@ impl Sa {
         }
     }
 
-    /// Refuses the largest responses until the total size of all responses is within its limit.
+    /// Refuses the requests whose searches use the most memory, until the total size is at most `most_bytes`.
     fn make_room(&mut self) {
         while self.jobs.held() + self.responder.held() > self.most_bytes
             && let Some(job) = self.jobs.take_largest()

@@ -36,7 +36,9 @@ impl SwitchTable {
     /// Returns the content of a block; `None` if it is unknown.
     pub(crate) fn block(&self, block: usize) -> Option<&[u8; BLOCK]> {
         let known = *self.known.get(block)?;
-        known.then(|| self.ports[block * BLOCK..][..BLOCK].first_chunk().expect("one whole block"))
+        known.then(|| {
+            self.ports[block * BLOCK..][..BLOCK].first_chunk().expect("the slice has one block")
+        })
     }
 
     /// Returns the numbers of the blocks up to `LinearFDBTop` whose content is unknown.

@@ -113,7 +113,7 @@ impl FabricVls {
         self.plan(layers).map_or(0, |plan| plan.discarded_at_hosts & layers.used())
     }
 
-    /// Returns the VLs with which routes have to be checked. `None` if a check with SL n on VL n gives the same result.
+    /// Returns the SL-to-VL tables for the check of routes. `None` if a check with SL n on VL n gives the same result.
     pub(crate) fn map(&self, layers: &Layers, subnet: &Subnet<'_>) -> Option<SwitchVls> {
         let plan = self.plan(layers).filter(|plan| !plan.is_one_vl_per_level(layers.used()))?;
         let of = |id: SwitchId| {
@@ -153,9 +153,8 @@ impl VlPlan {
         this
     }
 
-    /// Returns true if each used service level has a VL of its own, the same on all links. No link may discard packets
-    /// of these levels. With a single service level, only discards are checked: each link then has only one used VL,
-    /// whatever its number.
+    /// Returns true if each used service level has a VL of its own, the same on all links, and no link discards packets
+    /// of these levels. If only one level is used, its VL may differ between links.
     fn is_one_vl_per_level(&self, used: u16) -> bool {
         let vls_of = |table: &[u8; 16]| {
             let used = (0..16).filter(|level| used >> level & 1 != 0);

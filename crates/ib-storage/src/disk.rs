@@ -5,7 +5,7 @@
 //! | `memory` | a disk in memory |
 //! | `file` | a disk in a file or on a block device |
 //! | `ring` | file I/O with io_uring, if the kernel supports it |
-//! | `workers` | file I/O in threads, for other operations and kernels without io_uring |
+//! | `workers` | file I/O in threads: operations other than read, write and flush; all if io_uring is not available |
 //!
 //! Requests are asynchronous: [`Disk::submit`] starts a request, [`Disk::poll`] returns completed
 //! requests, and an [`Alarm`](ib_os::alarm::Alarm) wakes the caller when a request has completed.
@@ -136,8 +136,8 @@ impl Disk {
         &self.geometry
     }
 
-    /// Returns numbers that identify the data. With them, RNBD clients detect that the data was
-    /// replaced or writes were lost.
+    /// Returns the two numbers by which RNBD clients detect that the disk was replaced or has lost
+    /// completed writes.
     #[must_use]
     pub const fn origin(&self) -> Origin {
         self.origin

@@ -57,8 +57,8 @@ const CHECK_DISCONNECTED: Duration = Duration::from_secs(1);
 
 /// The block device that the server exports.
 pub trait Backing {
-    /// Submits a request to the device. The device must have been open at least once. `data` is the
-    /// data of a write; for other requests, it is empty.
+    /// Submits a request to the device. The caller must not submit requests before the device was open
+    /// for the first time. `data` is the data of a write; for other requests, it is empty.
     ///
     /// # Panics
     /// Panics if the length of `data` differs from the length of the write.
@@ -68,7 +68,7 @@ pub trait Backing {
     /// [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`] may have been executed in part.
     fn poll(&mut self) -> Option<(u64, Errno)>;
 
-    /// Returns the data of the read that [`Backing::poll`] has returned last.
+    /// Returns the data of the completed read that the last call of [`Backing::poll`] returned.
     fn take_data(&mut self) -> ReadData;
 
     /// Gives a buffer of [`Backing::take_data`] back to the device for reuse.
@@ -142,8 +142,8 @@ impl NbdServer {
         self.connections.len()
     }
 
-    /// Returns true if no client is connected, and no request is in flight. Requests of
-    /// disconnected clients count too.
+    /// Returns true if no client is connected, and no request is in flight, not even one of a
+    /// disconnected client.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.connections.is_empty() && self.executing.is_empty()
@@ -184,7 +184,7 @@ impl NbdServer {
         moved |= self.execute_and_send(now, disk, &mut closed);
         closed.sort_unstable();
         closed.dedup();
-        // The memory of closed connections is available for other clients now.
+        // Closing a connection counts as progress, because other clients can now use its memory.
         moved |= !closed.is_empty();
         for at in closed {
             let why = self.connections[at].session.failed().cloned();
@@ -290,8 +290,8 @@ impl NbdServer {
                     disk.submit(user, request.command, request.data);
                     usage.changed(before, session.kept());
                 }
-                // The client has sent everything, so the rest of a partially received write never
-                // arrives.
+                // The client has disconnected, and no complete request is left. The rest of a
+                // partially received write never arrives, so the session ends.
                 let session = &mut connection.session;
                 if connection.has_ended && session.takes() && !usage.request_needs_turn(session) {
                     session.end();
@@ -449,8 +449,8 @@ impl NbdServer {
     /// local disk, its writes must be executed before later requests of other clients. This holds
     /// even if a path failure of a remote device delays the writes.
     fn has_work_of_gone(&self) -> bool {
-        // Unread input counts only if the client has memory for its next request. So a disconnected
-        // client whose unsent responses use up its memory does not block others.
+        // Unread input counts as work only if the client has memory for its next request. Otherwise,
+        // a disconnected client whose unsent responses use up its memory would block other clients.
         let usage = self.usage();
         if self.connections.iter().any(|(_, it)| it.is_gone && usage.takes(&it.session)) {
             return true;
@@ -479,8 +479,8 @@ impl NbdServer {
         disk.wait_with(until.min(due), &files)
     }
 
-    /// Adds the descriptors for which the caller must wait to `files`. Returns the latest time at
-    /// which it must call [`NbdServer::progress`] again.
+    /// Adds to `files` the descriptors for which the caller must wait. Returns the latest time at
+    /// which the caller must call [`NbdServer::progress`] again.
     pub fn interests<'a>(&'a mut self, files: &mut Vec<Interest<'a>>) -> Instant {
         let usage = self.usage();
         let has_free_turns = self.input_turns() < TURNS;

@@ -45,7 +45,7 @@ pub struct Devices {
     inbox: Option<Box<Inbox<Self>>>,
     /// Packet captures of the HCAs, which other threads control; `None` until first used.
     captures: Option<Captures<Self>>,
-    /// Callback that receives the packet readers of queue pairs that were chosen for a trace.
+    /// Callback that gets the packet readers of traced queue pairs ([`Device::on_traced`]).
     on_reader: Option<Arc<Mutex<OnReader>>>,
 }
 
@@ -80,8 +80,8 @@ impl Devices {
         Ok(captures)
     }
 
-    /// Makes an HCA pass the packet readers of queue pairs that were chosen for a trace to
-    /// `on_reader`. The HCA is given by its number.
+    /// Makes HCA `number` pass the packet readers of traced queue pairs to `on_reader`
+    /// ([`Device::on_traced`]).
     fn hand_over_from(&mut self, number: u32) {
         let (Some(on_reader), Some(device)) = (&self.on_reader, self.all.get_mut(number as usize))
         else {
@@ -91,7 +91,7 @@ impl Devices {
         device.on_traced(move |hca, selection, reader| {
             let mut on_reader = on_reader.lock().unwrap_or_else(PoisonError::into_inner);
             if on_reader(number, selection, reader).is_some() {
-                // The capture has ended, so the HCA must trace no more queue pairs for it.
+                // No capture uses the packet reader: ends the trace selection.
                 hca.deselect(selection);
             }
         });

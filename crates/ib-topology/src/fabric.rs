@@ -39,17 +39,17 @@ pub struct NodeSpec {
     pub name: String,
     /// The node GUID, `NodeGUID` in NodeInfo. It is unique in the fabric.
     pub guid: Guid,
-    /// The system image GUID, SystemImageGUID in NodeInfo; the node GUID if the file has none.
+    /// The system image GUID, SystemImageGUID in NodeInfo; the node GUID if the fabric file has none.
     pub system_guid: Guid,
     /// The description, as in NodeDescription.
     pub description: String,
     /// The number of external ports, 1 to 254.
     pub ports: u8,
-    /// The vendor ID of 24 bits, `VendorID` in NodeInfo; zero if the file has none.
+    /// The vendor ID of 24 bits, `VendorID` in NodeInfo; zero if the fabric file has none.
     pub vendor_id: u32,
-    /// The device ID, `DeviceID` in NodeInfo; zero if the file has none.
+    /// The device ID, `DeviceID` in NodeInfo; zero if the fabric file has none.
     pub device_id: u16,
-    /// The revision, `Revision` in NodeInfo; zero if the file has none.
+    /// The revision, `Revision` in NodeInfo; zero if the fabric file has none.
     pub revision: u32,
     /// True if `EnhancedPort0` is set in SwitchInfo; false for nodes that are not switches.
     pub enhanced_port0: bool,
@@ -125,9 +125,9 @@ pub struct Port {
     pub number: u8,
     /// The port GUID. All ports of a switch have the GUID of port 0. Zero if the port has no GUID.
     pub guid: Guid,
-    /// The base LID that the file records for the port. Among the ports of a switch, only port 0 can have one.
+    /// The base LID that the fabric file records for the port. Among the ports of a switch, only port 0 can have one.
     pub lid: Option<Lid>,
-    /// The LMC that the file records for the port.
+    /// The LMC that the fabric file records for the port.
     pub lmc: Lmc,
     /// The port at the other end of the link; the port itself if it has a loopback plug. `None` if it is not linked.
     pub peer: Option<PortId>,
@@ -412,8 +412,8 @@ impl Fabric {
         self.by_guid.get(&guid).copied()
     }
 
-    /// Finds a port by its port GUID. For the GUID of a switch, returns port 0, or the port of the latest
-    /// [`Self::set_port_guid`] call that has changed the GUID.
+    /// Finds a port by its port GUID. For the GUID that the ports of a switch share, returns port 0. If
+    /// [`Self::set_port_guid`] has changed this GUID, returns the port of the latest such call.
     #[must_use]
     pub fn find_port_guid(&self, guid: Guid) -> Option<PortId> {
         self.by_port_guid.get(&guid).copied()

@@ -8,7 +8,7 @@
 //!
 //! [`read`] detects the format. The readers are strict: if a file does not describe a complete and consistent fabric,
 //! the error has the line and column. Examples are links that only one end declares, names of unknown nodes, and lines
-//! that none of the tools writes. Many of the original tools ignore such lines.
+//! that none of the tools writes. ibsim, for example, ignores many such lines.
 //!
 //! ```
 //! let net = b"Switch 36 \"leaf\"\n[1] \"host\"[1]\n\nHca 1 \"host\"\n[1] \"leaf\"[1]\n";
@@ -49,9 +49,9 @@ pub(crate) mod subnet_list_limits {
 /// A format of fabric files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Output of `ibnetdiscover`, with active rates and with port GUIDs in parentheses.
+    /// Output of `ibnetdiscover`. It contains active widths and speeds, and port GUIDs in parentheses.
     Ibnetdiscover,
-    /// A net file of `ibsim`, with enabled rates. Port GUIDs are determined by the node GUID.
+    /// A net file of `ibsim`. It contains enabled widths and speeds. The port GUIDs follow from the node GUIDs.
     Ibsim,
     /// OpenSM's `opensm-subnet.lst`, with one line per direction of a link.
     SubnetList,
@@ -60,7 +60,8 @@ pub enum Format {
 /// A file that an `include` line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
-    /// The file's name in error messages. The [`Resolver`] gets this name for every `include` line of the file.
+    /// The file's name in error messages. The [`Resolver`] gets this name as its first argument for every
+    /// `include` line in the file.
     pub name: String,
     /// The contents of the file.
     pub bytes: Vec<u8>,
@@ -129,7 +130,7 @@ pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
 ///
 /// Nodes and ports have the same GUIDs as in ibsim. A port of a channel adapter has the node GUID plus the port number,
 /// even if the file has another GUID in parentheses. A port of a switch has the node GUID. If a node has no GUID line,
-/// its GUID is the next one after the GUIDs of the previous node of the same kind and its ports.
+/// it gets the GUID after the highest GUID of the previous node of the same kind, including the ports of that node.
 ///
 /// # Errors
 /// Fails on the first line that is malformed or contradicts another line.

@@ -160,7 +160,7 @@ impl<'a> Line<'a> {
         self.at
     }
 
-    /// Moves to a byte offset in the line. It must be a character boundary.
+    /// Moves the read position to a byte offset in the line. The caller must pass a character boundary.
     pub fn seek(&mut self, at: usize) {
         self.at = at;
     }
@@ -195,7 +195,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Skips a string and returns true, if the unread part starts with it.
+    /// If the unread part starts with a string, skips the string and returns true.
     pub fn eat(&mut self, text: &str) -> bool {
         // The strings are so short that a call of `memcmp` would take longer than this loop.
         let rest = &self.text.as_bytes()[self.at..];
@@ -207,8 +207,8 @@ impl<'a> Line<'a> {
         found
     }
 
-    /// Skips a word and the blanks after it, and returns true, if the unread part starts with the word and no letter or
-    /// digit follows.
+    /// If the unread part starts with a word and no letter or digit follows, skips the word and the blanks after it,
+    /// and returns true.
     pub fn eat_word(&mut self, word: &str) -> bool {
         let mut ahead = *self;
         let found = ahead.eat(word) && !ahead.peek().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -224,7 +224,7 @@ impl<'a> Line<'a> {
         if self.eat(text) { Ok(()) } else { Err(self.expected(&format!("`{text}`"))) }
     }
 
-    /// Skips blanks and a comment up to the end of the line. Fails if there is other text.
+    /// Skips blanks. Fails if text other than a comment follows.
     pub fn end(&mut self, expected: &str) -> Result<(), Fault> {
         self.skip_blanks();
         match self.peek() {
@@ -233,7 +233,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Reads ASCII letters up to the first character that is not one. Returns an empty string if there are none.
+    /// Reads ASCII letters up to the first other character. Returns an empty string if there are none.
     pub fn letters(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
@@ -266,7 +266,7 @@ impl<'a> Line<'a> {
         Ok(value)
     }
 
-    /// Reads a number of up to 16 hexadecimal digits, up to `max`.
+    /// Reads a number of 1 to 16 hexadecimal digits. Fails if the number is above `max`.
     pub fn hexadecimal(&mut self, expected: &str, max: u64) -> Result<u64, Fault> {
         self.digits(16, expected, 0, max)
     }

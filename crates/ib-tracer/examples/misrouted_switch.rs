@@ -14,7 +14,7 @@ use ib_topology::generate::{self, Kind, generate};
 use ib_tracer::{Target, Trace, TraceError, Tracer, TracerAgent, TracerConfig};
 use ib_types::Instant;
 
-/// Runs until the next event of the fabric, or until `due`.
+/// Runs the simulation until the next event of the fabric, or until `due` if no event comes before.
 fn step(sim: &mut Sim, due: Option<Instant>) {
     let due = due.unwrap_or(Instant::NEVER);
     if !sim.run_step(due) && due < Instant::NEVER {

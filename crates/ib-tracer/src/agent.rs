@@ -11,7 +11,7 @@ use crate::path::UNKNOWN_PORT;
 
 /// Responds to ibtracer (class 0x30) and ibping (class 0x32) requests at a node.
 ///
-/// The agent compares the expected port of a SourceRoute request with the arrival port. If the link
+/// The agent compares the arrival port of a SourceRoute request with the port that the request expects. If the link
 /// does not report the arrival port, the response has [`UNKNOWN_PORT`] and status 0.
 #[derive(Debug)]
 pub struct TracerAgent {

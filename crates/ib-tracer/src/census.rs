@@ -1,4 +1,4 @@
-//! Port census: finds the port out of which a switch sends lost packets, from the counters of its ports.
+//! Port census: reads port counters to find the port out of which a switch sends packets that get lost.
 //!
 //! A lost packet has no response, but the port that sent the packet has counted it. The packets of a census are
 //! copies of one combined-route probe, sent in bursts.
@@ -26,29 +26,34 @@ use crate::fabric_model::{Entry, FabricModel, Link};
 use crate::path::{NodeNumber, PacketFate};
 use crate::probes::{CombinedRoute, Probes};
 
-/// Minimum time between a burst and the reading of the counters.
+/// Minimum timeout of the packets of a burst, unless the configured timeout is shorter. The tracer reads the counters
+/// when every packet of the burst has been answered or has timed out.
 const MIN_BURST_TIME: Duration = Duration::from_millis(20);
 
-/// Maximum number of tries of a census. Two successive tries have to find the same port.
+/// Maximum number of tries of a census, each with two bursts. The census ends earlier if two successive tries find the
+/// same port.
 const MAX_TRIES: u32 = 4;
 
-/// Factor by which the burst grows for the next try if requests were lost.
+/// Factor by which the burst size grows from one try to the next after a request for counters had to be repeated.
 const GROWTH: u64 = 4;
 
-/// The port in the forwarding table counts as idle if another port counts more than this factor times as many burst
-/// packets. Counters prove that a switch uses the other port only if the port in the table is idle.
+/// Factor that tells an idle port from the port that sends the bursts.
+///
+/// The two ports are compared by the count of the second burst minus the count of the first. The port in the forwarding
+/// table is idle if its difference, times this factor, is below the difference of the other port.
 const IDLE_FACTOR: u64 = 4;
 
-/// Returns the number of packets in the first burst of the first try, for a switch with this number of ports. A burst
-/// must have many more packets than the requests for counters, because a port counts these requests as well.
+/// Returns the number of packets in the first burst of the first try, for a switch with this number of ports. The
+/// burst grows with the number of ports, because a port may also count the requests for the counters of all ports.
 fn first_burst(ports: u8) -> u64 {
     8 + u64::from(ports) / 2
 }
 
-/// A request of a census.
+/// A request of a port census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CensusRequest {
-    /// Requests the counters of this switch port, or of the port at the other end of its cable.
+    /// Requests PortCounters of this switch port or, if the switch does not respond, of the port at the other end of
+    /// its cable.
     Counters(u8),
     /// As `Counters`, but requests the 64-bit counters (PortCountersExtended).
     Extended(u8),
@@ -56,7 +61,7 @@ pub(crate) enum CensusRequest {
     Burst,
 }
 
-/// Counters of a port.
+/// Packet counters of a port in one reading.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     /// Packets that the port has sent, or that the port at the other end of its cable has received. `None` if
@@ -69,7 +74,7 @@ struct Count {
 
 type Reading = BTreeMap<u8, Count>;
 
-/// Phase of a census. The phases `Before`, `Between` and `Last` read the counters of all ports.
+/// Phase of a port census. The phases `Before`, `Between` and `Last` read the counters of all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The counters of one port are read, to find out whether the switch responds.
@@ -81,7 +86,7 @@ enum Stage {
     Last,
 }
 
-/// A census that counts the packets of one combined-route probe.
+/// A port census: bursts of one combined-route probe, and readings of the port counters of one switch.
 #[derive(Debug)]
 struct Census {
     stage: Stage,
@@ -94,10 +99,11 @@ struct Census {
     tries: u32,
     /// Number of packets in the first burst of this try. The second burst has three times as many.
     burst: u64,
-    /// True if a request for counters had to be repeated. Then not all readings contain the same number of requests.
+    /// True if a request for counters had to be repeated. Ports count the repetitions as well, so the evaluation of the
+    /// counters allows for them.
     is_lossy: bool,
-    /// Port that the previous try found, and the fate of the packets there. `None` if that try did not find exactly one
-    /// port. The next try has to find the same.
+    /// Port that the previous try found, and the fate of the packets there. `None` if there is no previous try, or if
+    /// that try did not find exactly one port.
     suspect: Option<PacketFate>,
     readings: [Reading; 3],
     /// Number of requests in each reading of the counters, including repetitions.
@@ -108,7 +114,7 @@ struct Census {
     answered: [u64; 2],
 }
 
-/// All censuses, and their results: the ports out of which switches send combined-route probes.
+/// All port censuses, and their results: the ports out of which switches send combined-route probes.
 #[derive(Debug, Default)]
 pub(crate) struct Censuses {
     queue: VecDeque<CombinedRoute>,
@@ -117,17 +123,16 @@ pub(crate) struct Censuses {
     sent: BTreeMap<CombinedRoute, u32>,
 }
 
-/// Result of a census.
+/// Result of a port census.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    /// Fate of the probe at the switch, and the port at which it was decided. `None` if the counters do not show
-    /// it.
+    /// Fate of the probe at the switch, with the port number. `None` if the counters do not show the fate.
     Known(Option<PacketFate>),
     /// The switch does not respond. Another census has to read the counters at the other ends of the switch's cables.
     NeedsNeighbours,
 }
 
-/// Progress of a census after a response.
+/// Progress of a port census after a response.
 pub(crate) enum Progress {
     /// These requests have to be sent for the census. If the list is empty, the census still waits for responses.
     Waits(Vec<(CensusRequest, Request)>),
@@ -135,17 +140,18 @@ pub(crate) enum Progress {
 }
 
 impl Censuses {
-    /// Returns the result of a census; `None` until the census has ended.
+    /// Returns the result of the port census of a combined-route probe; `None` until the census has ended.
     pub(crate) fn get(&self, combined_route: CombinedRoute) -> Option<Outcome> {
         self.known.get(&combined_route).copied()
     }
 
-    /// Returns the number of probes that the bursts of a census contained.
+    /// Returns the number of probes in all bursts of a port census.
     pub(crate) fn sent(&self, combined_route: CombinedRoute) -> u32 {
         self.sent.get(&combined_route).copied().unwrap_or_default()
     }
 
-    /// Queues a census, unless it is queued or running already, or has ended as [`Outcome::Known`].
+    /// Queues the census of a combined-route probe, unless it is queued or running already, or has ended as
+    /// [`Outcome::Known`].
     pub(crate) fn want(&mut self, combined_route: CombinedRoute) {
         let is_running = self.running.as_ref().is_some_and(|(it, _)| *it == combined_route);
         let is_known = matches!(self.known.get(&combined_route), Some(Outcome::Known(_)));
@@ -154,7 +160,7 @@ impl Censuses {
         }
     }
 
-    /// Returns true if a census is running.
+    /// Returns true if a port census is running.
     pub(crate) const fn is_running(&self) -> bool {
         self.running.is_some()
     }
@@ -283,7 +289,7 @@ impl Censuses {
             }
         };
         census.left = more.len();
-        debug_assert!(census.left > 0, "a reading of the counters has at least one request");
+        debug_assert!(census.left > 0, "every stage of a census sends at least one request");
         Progress::Waits(more)
     }
 
@@ -294,8 +300,8 @@ impl Censuses {
 }
 
 impl Census {
-    /// Returns the requests for one reading of all counters. All readings have the same requests, because the ports
-    /// count the requests, too.
+    /// Returns the requests for one reading of all counters. The ports count these requests as well, so each reading
+    /// sends the same ones to keep the readings comparable.
     fn all(
         &self,
         switch: NodeNumber,
@@ -342,7 +348,7 @@ impl Census {
         }
     }
 
-    /// Stores the counters of a port in the current reading.
+    /// Stores the counters of a port in the current reading, or counts the response to a packet of a burst.
     fn read(&mut self, inquiry: CensusRequest, mad: &Mad) {
         let number = self.reading();
         let (reading, behind) = (&mut self.readings[number], self.behind.is_some());
@@ -374,7 +380,8 @@ impl Census {
         }
     }
 
-    /// Returns the ports that counted both bursts, unless other traffic hides the bursts.
+    /// Returns the ports whose counters show both bursts, each with the fate of the packets there. `expected` is the
+    /// port in the forwarding table.
     fn conclude(
         &self,
         expected: Option<u8>,
@@ -382,8 +389,8 @@ impl Census {
         model: &FabricModel,
     ) -> Vec<PacketFate> {
         // The switch sends its responses to the tracer out of the port `back`, which counts them. Some of the responses
-        // may be lost, so the tracer does not know their exact number. It ignores the counters of `back` if requests
-        // were repeated, or if it could not read the counters of another port with a link.
+        // may be lost, so the tracer does not know their exact number. It evaluates the counters of `back` only if no
+        // request was repeated and the counters of all other linked ports were read.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
         let links = model.node(switch).links.iter();
         let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
@@ -434,9 +441,8 @@ impl Census {
     /// Returns true if the bursts, and little other traffic, explain the increase of a counter.
     fn is_burst(&self, growth: Option<[u64; 2]>) -> bool {
         let Some([small, large]) = growth else { return false };
-        // Ports also count the requests for counters. If some were repeated, the readings have different numbers of
-        // requests. A port counts each request and each response at most once, so they add at most this number of
-        // packets.
+        // Ports also count the requests for counters and the responses. If a request was repeated, the readings have
+        // different numbers of requests. Each request adds at most two packets to a counter: itself and its response.
         let explained = match self.is_lossy {
             true => 2 * (self.attempts[1] + self.attempts[2]),
             false => 0,

@@ -92,11 +92,11 @@ pub struct FabricModel {
     pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
     /// By LID: the ports that report the LID.
     claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,
-    /// Nodes whose responses contradict each other, and a description of the contradiction.
+    /// Nodes with an inconsistent response, and a text about the contradiction in it.
     pub(crate) inconsistent: BTreeMap<NodeNumber, String>,
-    /// Blocks of tables that were read a second time.
+    /// Node and block number of the forwarding table blocks that were read a second time.
     pub(crate) confirmed: BTreeSet<(NodeNumber, u16)>,
-    /// Switches whose tables have changed since they were read.
+    /// Switches whose forwarding tables changed between two readings, or could not be read again.
     pub(crate) changed: BTreeSet<NodeNumber>,
 }
 
@@ -168,7 +168,7 @@ impl FabricModel {
         self.claims.get(&lid).map_or(&[], Vec::as_slice)
     }
 
-    /// Sets the LIDs of a port. The port of a switch is 0.
+    /// Sets the GUID and LIDs of a port. For a switch, the caller must pass port 0.
     pub(crate) fn set_end(&mut self, (node, port): (NodeNumber, u8), end: End) {
         self.node_mut(node).ends.insert(port, end);
         if end.lid == 0 {
@@ -217,14 +217,14 @@ impl FabricModel {
         blocks[place] = Some(Box::new(ports));
     }
 
-    /// Returns true if a block of a table equals the block that was read before.
+    /// Returns true if `ports` equals the forwarding table block in the model.
     pub(crate) fn is_block(&self, node: NodeNumber, block: u16, ports: &[u8]) -> bool {
         let known = self.node(node).blocks.get(usize::from(block)).and_then(Option::as_ref);
         known.is_some_and(|known| known[..] == *ports)
     }
 
-    /// Returns the first table block on a path that was read only once; `None` if all were read twice. The switch at
-    /// the end of the path is included.
+    /// Follows a path to `lid`, and returns the first table block to read a second time. `None` if every block on the
+    /// path was read twice. The switch at the end of the path is included.
     pub(crate) fn unconfirmed(&self, path: &Path, lid: u16) -> Option<Fact> {
         let last = path.hops.last().map(|hop| hop.node);
         let nodes = path.hops.iter().map(|hop| hop.from).chain(last);
@@ -236,7 +236,7 @@ impl FabricModel {
         })
     }
 
-    /// Returns the first switch on a path whose table has changed. The switch at the end of the path is included.
+    /// Returns the first switch on a path that is in `changed`. The switch at the end of the path is included.
     pub(crate) fn changed_on(&self, path: &Path) -> Option<NodeNumber> {
         let last = path.hops.last().map(|hop| hop.node);
         path.hops.iter().map(|hop| hop.from).chain(last).find(|node| self.changed.contains(node))

@@ -25,12 +25,12 @@ use crate::path::NodeNumber;
 /// A request for a part of a fact, such as the PortInfo of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The NodeInfo of the node or, if facts are queried from the SA, the LinkRecord, which names the port at the far
-    /// end.
+    /// Over directed routes: the NodeInfo of the node. From the SA: the LinkRecord, which contains the LID and the
+    /// number of the port at the far end.
     Node,
     /// The SA's `NodeRecord` of the node.
     Record,
-    /// PortInfo of the node's port that has the LIDs.
+    /// PortInfo of the port with the LIDs of the node: port 0 of a switch, otherwise the arrival port.
     Port,
     /// NodeDescription.
     Description,
@@ -71,7 +71,8 @@ struct PendingFact {
     description: Option<NodeDescription>,
     switch: Option<SwitchInfo>,
     near: Option<PortInfo>,
-    /// Description of a contradiction between the responses of the far node.
+    /// Text about a contradiction in the response of the far node: NodeInfo and return path have different arrival
+    /// ports.
     inconsistent: Option<String>,
     /// Number of the port at the far end of the link, or of the local port for [`Fact::Own`].
     far: u8,
@@ -338,7 +339,8 @@ impl PendingFact {
         let known = self.known(info, (fact, via, None), model).map(|number| model.node(number));
         let end = if kind.is_switch() { 0 } else { self.far };
         let mut parts = Vec::new();
-        // The LIDs of a switch are always read, because they distinguish two switches with the same GUID.
+        // Over directed routes, the LID of a switch is read even if the model has the switch. The LID distinguishes two
+        // switches with the same GUID.
         let verifies = via == FactSource::DirectedRoutes && kind.is_switch();
         if verifies || known.is_none_or(|known| !known.ends.contains_key(&end)) {
             parts.push(Part::Port);
@@ -352,8 +354,10 @@ impl PendingFact {
         parts
     }
 
-    /// Returns the node at the far end of a link, if the model has this node. The node must have the same GUID, type,
-    /// number of ports and LID, and no other cable at the arrival port.
+    /// Returns the node at the far end of a link, if the model already has this node.
+    ///
+    /// The node in the model must have the GUID, type and number of ports of `info`. Over directed routes, it must also
+    /// have the LID `lid`, and no other cable at the arrival port.
     fn known(
         &self,
         info: &NodeInfo,
@@ -462,12 +466,13 @@ impl PendingFact {
             }
             (Fact::Link { node, port }, None) => {
                 if let Some((next, enters)) = self.reach(fact, via, model) {
-                    // If the near node does not report the state, the link counts as Active, because the far node
+                    // If the state of the near port is unknown, the link counts as Active, because the far node
                     // responds.
                     let state = self.near.map_or(PortState::ACTIVE, |near| near.port_state);
                     model.node_mut(node).links.insert(port, Link::To(next, enters, state));
                     if via == FactSource::DirectedRoutes {
-                        // The link is stored in both directions, because directed routes do not lead back through HCAs.
+                        // The link is stored in both directions. The far node may be an HCA, and a directed route
+                        // cannot lead back through an HCA to query the other direction.
                         let back = model.node_mut(next).links.entry(enters);
                         back.or_insert(Link::To(node, port, state));
                     }
@@ -476,7 +481,7 @@ impl PendingFact {
         }
     }
 
-    /// Returns the node at the far end of the link, and its port. Adds the node if the model does not have it.
+    /// Returns the node at the far end of the link, and the arrival port. Adds the node if the model does not have it.
     fn reach(
         &self,
         fact: Fact,
@@ -554,7 +559,8 @@ fn directed(fact: Fact, part: Part, model: &FabricModel) -> Request {
     Request::new(Remote::directed(), mad)
 }
 
-/// Returns an SA query that selects records by the given components.
+/// Returns an SA query for the records that equal `record` in the given components. A component is given by its bit
+/// number in the component mask.
 pub(crate) fn ask<R: Attribute>(own: &LinkPort, record: &R, components: &[u8]) -> Request {
     let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(0));
     mad.set_attribute(record);

@@ -1,7 +1,8 @@
 //! Fault model: the components that the response to a combined-route probe depends on.
 //!
-//! If the cables carry SMPs in both directions, a combined-route probe is answered if
+//! A combined-route probe is answered if
 //!
+//! * the cables carry SMPs in both directions,
 //! * every switch on the path of the request and of the response forwards by its table,
 //! * the destination node and the switch that is reached by directed route have the LIDs that they report,
 //! * this switch relays combined-route probes, and
@@ -18,12 +19,12 @@ use crate::path::{Hop, Stop};
 use crate::probes::CombinedRoute;
 use crate::trace::Component;
 
-/// Conflict: if a combined-route probe is not answered, at least one of these components is faulty.
+/// The components of which at least one is faulty if a combined-route probe is not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Conflict {
     /// The components on which the probe and its response depend, except those that are proven good.
     pub(crate) members: BTreeSet<Component>,
-    /// The links that the response takes, each with its component of the fault model.
+    /// The hops of the response that leave a switch, each with its [`Component::Forwarding`].
     pub(crate) answer: Vec<(Component, Hop)>,
 }
 

@@ -5,8 +5,8 @@
 //! packet arrives at each hop, and so the decision of the preceding switch.
 //!
 //! A path is proven good only if packets have arrived at every hop and at the destination. A path is proven bad only if
-//! one certain component is faulty in every set of faults, of any size, that explains the observations. Otherwise the
-//! [`Verdict`] on a hop lists the suspects.
+//! one particular component is faulty in every set of faults, of any size, that explains the observations. Otherwise
+//! the [`Verdict`] on a hop lists the suspects.
 //!
 //! The crate owns no socket, thread or clock.
 //!
@@ -14,7 +14,7 @@
 //! |---|---|
 //! | [`tracer`] | [`Tracer`]: the client, for one or many paths |
 //! | [`agent`] | [`TracerAgent`]: the agent on every node along a path |
-//! | [`path`] | [`Hop`], [`Stop`]: the hops and the end of a path |
+//! | [`path`] | [`Hop`], [`Stop`]: the hops of a path, and the reason why it ends |
 //! | [`trace`] | [`Trace`]: the verdicts on one path |
 //! | [`tree`] | [`Tree`]: the verdicts on the tree of a multicast group |
 //! | [`observation`] | [`Observation`]: how many probes were sent and answered, and where they arrived |

@@ -28,7 +28,8 @@ pub enum Probe {
         /// The LID.
         lid: u16,
     },
-    /// Bursts of combined-route probes. The ports of the switch, or those at the other ends of its cables, count them.
+    /// Bursts of combined-route probes in a port census. The ports of the switch, or the ports at the other ends of its
+    /// cables, count the probes.
     Counters {
         /// The switch.
         from: NodeNumber,
@@ -54,7 +55,7 @@ pub struct Observation {
     pub left: Option<PacketFate>,
 }
 
-/// The kind of proof that a switch forwards packets out of the port in its table.
+/// The evidence by which a hop is proven good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Witness {
     /// A request to the agent of the next node arrived over the link.
@@ -94,7 +95,7 @@ impl Observations {
         self.all.get(&probe)
     }
 
-    /// Returns the observation of a probe, so that it can be updated.
+    /// Returns the observation of a probe for an update. If there is none, inserts an empty one.
     pub(crate) fn entry(&mut self, probe: Probe) -> &mut Observation {
         self.all.entry(probe).or_default()
     }

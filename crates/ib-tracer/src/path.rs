@@ -17,11 +17,11 @@ pub struct NodeNumber(pub(crate) u32);
 pub struct Hop {
     /// The node from which the link leads.
     pub from: NodeNumber,
-    /// The port of this node out of which the path leads.
+    /// Egress port: the number of the port of `from` at which the link starts.
     pub out: u8,
     /// The node to which the link leads.
     pub node: NodeNumber,
-    /// The port of this node at which the path arrives.
+    /// Ingress port: the number of the port of `node` at which the link ends.
     pub enters: u8,
 }
 
@@ -52,11 +52,12 @@ pub enum Stop {
     Unlinked {
         /// The node at the near end of the link.
         at: NodeNumber,
-        /// The port of this node at the near end of the link.
+        /// The port at the near end of the link.
         port: u8,
-        /// Why no node responds, for messages.
+        /// Message text: why no node responds.
         why: String,
-        /// True if the port reports that its link is down. If false, a node may be connected that does not respond.
+        /// True if the port reports that its link is down. If false, an unresponsive
+        /// node may be connected.
         is_down: bool,
     },
     /// The link of a port is not Active, so it carries only SMPs.
@@ -72,7 +73,7 @@ pub enum Stop {
     NoTable {
         /// The switch.
         at: NodeNumber,
-        /// Why the table cannot be read, for messages.
+        /// Message text: why the table cannot be read.
         why: String,
     },
     /// The path arrives at a port of an HCA or router that does not have the LID.
@@ -92,9 +93,9 @@ pub enum Stop {
         /// The switch.
         at: NodeNumber,
     },
-    /// The path is not compared with the SA records beyond this point.
+    /// The client does not compare the rest of the path with the SA records.
     Uncompared {
-        /// Why the path is not compared further, for messages.
+        /// Message text: why the path is not compared further.
         why: String,
     },
     /// The path has more hops than a source route or a directed route can hold.

@@ -1,8 +1,8 @@
 //! Probes of the arrival port: requests to agents, LID-routed SMPs, and combined-route probes.
 //!
-//! Each LID is probed only once from the local port, by a request to its agent and by an SMP. All
-//! traced paths use the result. NodeInfo in the response to the SMP identifies the node, and contains
-//! the arrival port as well.
+//! The client probes each LID only once from the local port: first by requests to the tracer agent at
+//! the LID, then by an SMP. All traced paths share the result. The NodeInfo that the SMA returns
+//! identifies the node, and contains the arrival port as well.
 //!
 //! A combined-route probe ([`CombinedRoute`]) is an SMP that takes a directed route to a switch and
 //! is routed by LID from there. It tests a link that is not on a path from the local port.

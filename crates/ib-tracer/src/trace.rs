@@ -18,7 +18,7 @@ pub enum Target {
     Gid(Gid),
 }
 
-/// State of the agent at a hop, as its responses show.
+/// State of the tracer agent at a probed LID, as its responses show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentState {
     /// The agent reports this arrival port of the request.
@@ -44,9 +44,9 @@ pub enum AgentState {
 pub enum Verdict {
     /// Proven good: the agent at the far end of the link reports the expected arrival port.
     Validated,
-    /// Proven good, but not by the agent as in [`Verdict::Validated`].
+    /// Proven good by other evidence, for example by a probe of another path over this link.
     Observed {
-        /// The kind of proof.
+        /// The evidence.
         by: Witness,
     },
     /// Proven good, because the hop leads to the local port, which receives the responses to all probes.
@@ -72,7 +72,7 @@ pub enum Verdict {
     },
     /// Proven bad: the table of the preceding switch differs from the SA records.
     OtherTable {
-        /// Table entry of the switch; 255 if there is none.
+        /// Entry for the LID in the table of the switch; 255 if there is none.
         holds: u8,
     },
     /// Proven bad: the responses of the node to which the hop leads contradict each other, the counters of the
@@ -102,7 +102,7 @@ pub struct Suspicion {
     pub suspects: Vec<Component>,
     /// The smallest sets of faults that explain all unanswered probes.
     pub candidates: Vec<Vec<Component>>,
-    /// The test that would distinguish the suspects, but is not possible from the local port.
+    /// Description of a test that would show which suspect is faulty. The client cannot perform it from the local port.
     pub apart: Option<String>,
 }
 
@@ -127,16 +127,16 @@ pub enum Reason {
     TableChanged,
 }
 
-/// A component that can be faulty.
+/// A function of a node, or a link, that can be faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// Forwarding: whether a switch sends packets out of this port if its table says so.
+    /// Forwarding by a switch: it sends packets out of this port if its table says so.
     Forwarding(NodeNumber, u8),
-    /// Identity: whether a node has the LIDs that it reports.
+    /// Identity of a node: it has the LIDs that it reports.
     Identity(NodeNumber),
-    /// Relay: whether a switch relays combined-route probes, which arrive by directed route and continue by LID.
+    /// Relaying by a switch: combined-route probes that arrive by directed route continue by LID.
     Relay(NodeNumber),
-    /// Responder: whether a node answers combined-route probes.
+    /// Response of a node: it answers combined-route probes.
     Responder(NodeNumber),
     /// Link of a port: both directions of the cable, and the node at the other end.
     Cable(NodeNumber, u8),
@@ -145,7 +145,7 @@ pub enum Component {
 /// A verdict on a whole path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
-    /// Packets have arrived at every hop and at the destination.
+    /// Every hop and the end of the path are proven good.
     ProvenGood,
     /// At least one hop is not proven.
     NotProven,
@@ -209,7 +209,8 @@ impl Trace {
         self.judgement() == Judgement::ProvenGood
     }
 
-    /// Returns the suspects if the path ends at an active link because no node responds at its other end.
+    /// Returns the link at the end of the path as a suspect if it is up, but no node responds at its far end. Returns
+    /// no suspects in other cases.
     #[must_use]
     pub fn suspects_at_end(&self) -> Vec<Component> {
         match self.stop {
@@ -258,7 +259,7 @@ pub enum TraceError {
     NoStart {
         /// The LID of the start.
         lid: u16,
-        /// Why the path from the local port to the start does not arrive, for messages.
+        /// Message text: why the path from the local port does not arrive at the start.
         why: String,
         /// The hops of the path from the local port to the start.
         hops: Vec<Hop>,

@@ -35,8 +35,9 @@ pub struct TracerConfig {
     pub via: FactSource,
     /// True if the client probes paths. If false, it sends no probes to agents or SMAs, and no hop is proven good.
     pub agents: bool,
-    /// True if the counters of each switch on the path have to prove out of which port it sends packets to the
-    /// destination's LID. This proof takes some hundred requests per hop, so it is meant for single paths.
+    /// True if the client also reads the counters of each switch on the path, to check out of which port the switch
+    /// sends packets to the destination's LID. This check takes some hundred requests per hop, so it is meant for
+    /// single paths.
     pub exact: bool,
     /// Timeout and number of retries of requests.
     pub timing: Timing,
@@ -99,8 +100,8 @@ pub struct Tracer {
     agents: bool,
     exact: bool,
     timing: Timing,
-    /// True if a request was answered only after a retry. The fabric then loses packets, and a missing response proves
-    /// nothing.
+    /// True if a request was answered only after a retry. Such a fabric loses packets, so a single missing response
+    /// proves no fault.
     lossy: bool,
     requester: Requester,
     purposes: BTreeMap<TransactionId, RequestPurpose>,
@@ -121,9 +122,10 @@ pub struct Tracer {
     has_probe_response: bool,
     probes: Probes,
     censuses: Censuses,
-    /// Requests that are held back until the running census ends.
+    /// Requests that are sent when the running port census ends.
     held: Vec<(RequestPurpose, Request)>,
-    /// By the port at the start of a link: the combined-route probe whose packets a census counts for the link.
+    /// By the port at the start of a link: the combined-route probe that tests the link for all paths over it. It is
+    /// used if the table does not route the LID of the node at the far end over the link.
     counted: BTreeMap<(NodeNumber, u8), CombinedRoute>,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
@@ -170,7 +172,7 @@ struct Job {
 #[derive(Debug)]
 struct TreeJob {
     mlid: u16,
-    /// Number of queries, probes and censuses for which the trace still waits.
+    /// Number of queries, probes, trials and port censuses for which the trace still waits.
     awaits: usize,
 }
 
@@ -194,7 +196,7 @@ enum Step {
     CombinedRoute(CombinedRoute),
     Trial(CombinedRoute),
     Census(CombinedRoute),
-    /// Select the combined-route probe whose packets a census counts for a link, unless one is selected already.
+    /// Store the combined-route probe that tests a link in `Tracer::counted`, unless the link has one already.
     Count((NodeNumber, u8), CombinedRoute),
     Done(Box<Result<Trace, TraceError>>),
     Surveyed,
@@ -383,7 +385,7 @@ impl Tracer {
         }
         // If a simulator reports that a request was lost, the request is retried, as on a real wire.
         let request = Request { on_loss: OnLoss::Retry, ..request };
-        let id = self.requester.start(request).expect("Get has a response");
+        let id = self.requester.start(request).expect("a Get request has a response");
         self.purposes.insert(id, purpose);
     }
 
@@ -498,7 +500,8 @@ impl Tracer {
         }
     }
 
-    /// Starts the next census if no request is outstanding. An outstanding request would change the counters.
+    /// Starts the next port census if no request is outstanding, because the ports would also count the packets of an
+    /// outstanding request.
     fn take_censuses(&mut self) {
         while self.purposes.is_empty() {
             let Some((combined_route, requests)) = self.censuses.poll(&self.model, self.timing)
@@ -534,7 +537,7 @@ impl Tracer {
         self.send_parts((source, fact), parts);
     }
 
-    /// Stores the LID that a PathRecord contains for the GID of a trace.
+    /// Stores the LID that the SA returned for the start or destination GID of a trace.
     fn take_path(
         &mut self,
         now: Instant,

@@ -1,10 +1,11 @@
 //! Trials decide whether missing responses to a combined-route probe are caused by a fault or by random loss.
 //!
-//! A trial repeats the probe, and sends control probes in between. A control probe consists of directed-route SMPs over
-//! the same cables: one SMP along the path of the probe and, if the response takes another path, one along that path.
+//! A trial repeats the combined-route probe, and sends a control probe after each repetition. A control probe consists
+//! of directed-route SMPs over the same cables. One SMP takes the path of the combined-route probe. If the response
+//! takes another path, a second SMP takes the path of the response.
 //!
 //! If random loss were the only cause of missing responses, both kinds of probes would be answered equally often.
-//! Fisher's exact test gives the probability that no combined-route probe is answered by chance.
+//! Fisher's exact test gives the probability that in this case all responses nevertheless belong to control probes.
 
 use std::collections::BTreeMap;
 
@@ -56,13 +57,13 @@ struct Trial {
     routes: [Option<Vec<u8>>; 2],
     /// GUID of the node at the end of the control probes' routes.
     expected: Guid,
-    /// Number of combined-route probes that were sent.
+    /// Number of combined-route probes that were sent in all rounds.
     sent: u32,
-    /// Number of outstanding requests of this round.
+    /// Number of outstanding requests of the current round.
     left: u32,
     /// True if a combined-route probe was answered.
     answered: bool,
-    /// By number of a combined-route probe: on how many of `routes` its control probe was answered.
+    /// By number of a combined-route probe: number of answered SMPs of its control probe.
     controls: BTreeMap<u32, u8>,
     outcome: Outcome,
 }
@@ -192,15 +193,16 @@ impl Trials {
 }
 
 impl Trial {
-    /// Returns the number of control probes that were answered on both routes, or on the only route.
+    /// Returns the number of control probes whose SMPs were all answered: one SMP for each of `routes`.
     fn successes(&self) -> u32 {
         let wanted = self.routes.iter().flatten().count() as u8;
         self.controls.values().filter(|&&count| count == wanted).count() as u32
     }
 }
 
-/// Returns the probability that only control probes are answered, by Fisher's exact test. There are `count`
-/// combined-route probes and `count` control probes with the same loss rate, and `successes` of all these are answered.
+/// Returns the probability, by Fisher's exact test, that all of `successes` responses belong to control probes.
+///
+/// The test assumes `count` combined-route probes and `count` control probes, all with the same loss rate.
 fn chance(count: u32, successes: u32) -> f64 {
     let count = f64::from(count);
     (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()

@@ -14,7 +14,7 @@ pub use gid::{Gid, ParseGidError};
 pub struct Guid(pub u64);
 
 impl Guid {
-    /// The number zero, which is not a valid GUID. In files it means "unknown".
+    /// The number zero, which is not a valid GUID. It stands for an unknown GUID.
     pub const ZERO: Self = Self(0);
 
     /// Returns a number by which GUIDs are sorted as in OpenSM's tables on a little-endian machine. It is the

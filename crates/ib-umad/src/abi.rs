@@ -16,7 +16,7 @@ pub const ABI_VERSION: u32 = 5;
 /// Size of the header in bytes if [`ENABLE_PKEY`] was not called.
 pub const SHORT_HEADER: usize = 56;
 
-/// Size of the header in bytes after [`ENABLE_PKEY`].
+/// Size of the header in bytes if [`ENABLE_PKEY`] was called.
 pub const HEADER: usize = 64;
 
 /// Maximum number of agents of an open file.
@@ -46,7 +46,7 @@ pub struct UmadHeader {
     pub status: u32,
     /// How long the kernel waits for a response, in milliseconds; 0 if none is expected.
     pub timeout_ms: u32,
-    /// How often the kernel retransmits a request that has received no response.
+    /// How many times the kernel retransmits a request if it receives no response.
     pub retries: u32,
     /// In a received MAD, the size of header and message in bytes.
     pub length: u32,

@@ -27,7 +27,7 @@ impl File {
 
     /// Returns true if a preloaded library emulates the file.
     pub(super) fn is_emulated(&self) -> bool {
-        // SAFETY: the call takes numbers only.
+        // SAFETY: the arguments are integers, so the call accesses no memory of this program.
         self.0 >= EMULATED && unsafe { libc::fcntl(self.0, libc::F_GETFD) } < 0
     }
 

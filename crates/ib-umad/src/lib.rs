@@ -46,7 +46,7 @@ pub use sysfs::UmadDevice;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UmadError {
-    /// The port does not exist.
+    /// No umad device belongs to the requested port.
     #[error("no device {wanted} under /sys/class/infiniband_mad, found: {known}")]
     NoDevice {
         /// The requested device.

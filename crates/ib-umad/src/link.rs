@@ -108,8 +108,8 @@ pub struct UmadMessage {
 struct PendingRequest {
     /// Upper half of the transaction ID, which the kernel overwrites.
     upper: u64,
-    /// Retransmission by the user of the link. It is sent when the kernel has reported that the first transmission
-    /// received no response.
+    /// Retransmission that the user of the link has already requested. The link sends it when the kernel reports that
+    /// the first transmission received no response.
     retransmission: Option<Vec<u8>>,
     datagram: Datagram,
     /// True if the first segment of a response was received. From then on, the kernel's timeout does not apply.
@@ -118,8 +118,9 @@ struct PendingRequest {
 
 /// A port of an HCA.
 ///
-/// If a request receives no response within the kernel's timeout, the link returns [`Incoming::Lost`]. But if the user
-/// of the link has already retransmitted the request, the link sends this retransmission and reports no loss.
+/// If a request receives no response within the kernel's timeout, the link returns [`Incoming::Lost`]. If the user of
+/// the link has requested a retransmission before this timeout, the link sends it instead and reports no loss.
+///
 /// Transaction IDs are preserved if no two outstanding requests of a class have the same lower half. Sent MADs have no
 /// GRH, and use the P_Key at index 0.
 pub struct UmadLink {
@@ -210,9 +211,10 @@ impl UmadLink {
         }
     }
 
-    /// Converts a header and bytes read from the device to a [`UmadMessage`]. If the kernel reports that a request
-    /// received no response, and the user of the link has already retransmitted it, sends this retransmission and
-    /// returns `None`.
+    /// Converts a header and bytes read from the device to a [`UmadMessage`].
+    ///
+    /// If the kernel reports that a request received no response, and a retransmission of this request is stored, sends
+    /// the retransmission and returns `None`.
     fn incoming(
         &mut self,
         header: &UmadHeader,
@@ -294,7 +296,8 @@ impl UmadLink {
             let before = self.waiting.insert(key(mad), waiting);
             let waits = before.is_some_and(|before| !before.answered);
             if waits && !mad.is_rmpp() {
-                // The kernel rejects a retransmission while it waits for the response to the first transmission.
+                // The kernel rejects a retransmission while it waits for the response to the first transmission. So the
+                // retransmission is stored until the kernel reports a timeout.
                 let waiting =
                     self.waiting.get_mut(&key(mad)).expect("the entry was inserted above");
                 waiting.retransmission = Some(bytes);

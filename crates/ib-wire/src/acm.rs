@@ -231,9 +231,9 @@ impl ClientHeader {
 
     /// Returns the length of the message in bytes, and its byte order.
     ///
-    /// Prefers the byte order in which the message consists of a header and whole addresses. If
-    /// this applies to both orders or none, prefers the usual order of the opcode
-    /// ([`ByteOrder::of`]).
+    /// Prefers the byte order in which the length is that of a header and whole entries. If both
+    /// orders or neither give such a length, prefers the order that current clients use for the
+    /// opcode ([`ByteOrder::of`]).
     ///
     /// # Errors
     /// Fails if the length is out of range in both byte orders.
@@ -249,8 +249,8 @@ impl ClientHeader {
             length >= HEADER_LENGTH && (length - HEADER_LENGTH).is_multiple_of(Entry::LENGTH)
         };
         let found = lengths.iter().filter(|it| possible(it)).max_by_key(|it| {
-            // Without the second part of the key, the unusual order would win ties, because
-            // `max_by_key` returns the last of several equal maxima.
+            // `max_by_key` returns the last of several equal maxima. The second part of the key
+            // makes it return the order that current clients use.
             (whole(it), it.1 == orders[0])
         });
         found.copied().ok_or_else(|| {
@@ -403,7 +403,7 @@ impl Resolve {
     /// The maximum number of entries in a message.
     pub const MAX_ENTRIES: usize = MAX_DATA_LENGTH / Entry::LENGTH;
 
-    /// Creates a request for a path. `entries` must contain one destination and at most one source.
+    /// Creates a request for a path. The caller passes one destination and at most one source in `entries`.
     #[must_use]
     pub fn request(transaction: [u8; 8], entries: Vec<Entry>) -> Self {
         Self { header: ClientHeader::new(ClientOpcode::RESOLVE, transaction), entries }

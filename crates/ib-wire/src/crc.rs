@@ -84,8 +84,8 @@ impl Icrc {
 
     /// Starts a computation whose first eight bytes are 0xFF.
     ///
-    /// These bytes replace the LRH in the ICRC of RoCEv2 packets, which have no LRH, and of packets
-    /// with a GRH, whose LRH routers change.
+    /// The ICRC covers these bytes in place of the LRH if a packet is a RoCEv2 packet, which has no
+    /// LRH, or if it has a GRH, because routers then change the LRH.
     #[must_use]
     pub fn after_lrh_of_ones() -> Self {
         Self(Hasher::new_with_initial(AFTER_LRH_OF_ONES))

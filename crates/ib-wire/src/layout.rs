@@ -34,9 +34,9 @@ pub trait Field: Copy {
 /// The position of a field in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits {
-    /// The first byte.
+    /// The byte offset at which the field starts.
     pub byte: usize,
-    /// The first bit in this byte: 0 is the most significant bit, 7 the least significant.
+    /// The bit of this byte at which the field starts: 0 is the most significant bit, 7 the least significant.
     pub bit: usize,
     /// The width of the field in bits, at least 1.
     pub width: usize,

@@ -13,7 +13,8 @@
 //! | [`class_port_info`] | ClassPortInfo |
 //! | [`acm`] | ACM address resolution by multicast |
 //!
-//! A [`Mad`] owns its bytes and reads header fields in place. Attributes are parsed on request:
+//! A [`Mad`] owns its bytes and reads header fields in place. [`Mad::attribute`] parses the data as an
+//! attribute:
 //!
 //! ```
 //! use ib_wire::mad::sm::NodeInfo;

@@ -175,23 +175,24 @@ le_layout! {
         pub secure_discard: u16 = 42,
         /// The write cache of the device.
         pub cache_policy: CachePolicy = 45,
-        /// Extension of ibfabric ([`Session::EXTENSION_RESPONSE`]): a number of 15 bits for the client
-        /// that opens the device for writing. It changes after another client has written to the
-        /// device. It is zero if the device is opened read-only.
+        /// Extension of ibfabric ([`Session::EXTENSION_RESPONSE`]): detects writes of other clients.
         ///
-        /// The upper bit is [`OpenResponse::WRITERS_PERSISTENT`].
+        /// The lower 15 bits are a number that the server assigns to a client that opens the device for
+        /// writing. The number changes when another client writes to the device. It is zero if the
+        /// device is opened read-only. The upper bit is [`OpenResponse::WRITERS_PERSISTENT`].
         pub writers: u16 = 46,
-        /// Extension of ibfabric: a number that changes when the device contains different data.
+        /// Extension of ibfabric: a number that identifies the file, block device or memory with the
+        /// data. It changes if that file, device or memory is replaced, but not when data is written.
         pub medium: u32 = 48,
-        /// Extension of ibfabric: a number that changes when completed writes that were not flushed
-        /// may be lost.
+        /// Extension of ibfabric: a number that changes if the device may have lost completed writes
+        /// that were not flushed.
         pub cache: u32 = 52,
     }
 }
 
 impl OpenResponse {
-    /// The bit of [`OpenResponse::writers`] that is set if the server stores the number in the other
-    /// bits, so that a restart of the server does not reset it.
+    /// The upper bit of [`OpenResponse::writers`]: set if the server stores the numbers of the clients
+    /// persistently. A restart of such a server does not reset the numbers.
     pub const WRITERS_PERSISTENT: u16 = 0x8000;
 }
 
@@ -300,7 +301,8 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Appends the encoded message to `out`. Does not check the `message_type` field of the message.
+    /// Appends the encoded message to `out`. The caller must set the `message_type` field correctly;
+    /// `emit` does not check it.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             Self::Session(session) => out.extend(session.to_bytes()),

@@ -55,9 +55,9 @@ pub enum RtrsError {
     Truncated {
         /// The name of the truncated message, or of its truncated part.
         what: &'static str,
-        /// The minimum length of this part in bytes.
+        /// The minimum length of the message or part in bytes.
         expected: usize,
-        /// The number of bytes of this part that were found.
+        /// The number of bytes of the message or part that were found.
         found: usize,
     },
     /// The magic number of the private data is wrong.

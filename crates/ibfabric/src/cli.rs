@@ -42,10 +42,11 @@ pub fn command() -> clap::Command {
 #[derive(Debug, Parser)]
 #[command(name = "ibfabric", version, max_term_width = 100, after_help = statuses::summary())]
 pub struct Cli {
-    /// Prints errors only: no results, notes or progress. The exit status has the result.
+    /// Prints errors only, without results, notes or progress. The exit status reports the result.
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub quiet: bool,
-    /// Prints more details. May be repeated: after the details of a command, also its run time and peak memory.
+    /// Prints more details. May be repeated. After the command's own levels of detail, one more repetition prints
+    /// its run time and peak memory.
     #[arg(short, long, global = true, action = clap::ArgAction::Count,
         help_heading = "Global options")]
     pub verbose: u8,
@@ -71,7 +72,7 @@ impl Cli {
 }
 
 impl Command {
-    /// Returns how often `--verbose` can be repeated for details of the command itself.
+    /// Returns the command's own number of `--verbose` levels. A further `--verbose` prints run time and peak memory.
     pub(crate) const fn details(&self) -> u8 {
         match self {
             Self::Sm(args) if args.action.is_none() => 3,

@@ -32,7 +32,7 @@ pub(crate) enum Verdict {
     Bad,
     /// A signal stopped the command early; its results are incomplete.
     Interrupted,
-    /// This exit status, for example one of a program with which the command is compatible.
+    /// Another exit status, such as 3 for an inconclusive result, or a status of `ib_acme`.
     Other(u8),
 }
 

@@ -140,7 +140,7 @@ pub(crate) fn unused_options(args: &EngineArgs, engines: &[EngineKind]) -> Vec<&
 
 fn unused_by(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
     use EngineKind::{Dor, FatTree, File, Lash, MinHop, UpDown};
-    // If --lfts is not set, the file engine computes tables like minhop.
+    // Without --lfts, the file engine computes tables like minhop, so it uses the options of minhop.
     let fills = match engine {
         MinHop | UpDown | Dor => true,
         File => args.lfts.is_none(),

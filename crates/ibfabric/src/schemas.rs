@@ -1,7 +1,7 @@
 //! JSON Schemas of the output of `--json`.
 //!
-//! The schemas are generated from the types that are printed. They describe one JSON object or array; commands whose
-//! output is a stream print one on each line.
+//! The schemas are generated from the types that are printed. Each schema describes one JSON value. A command whose
+//! output is a stream prints such a value on each line.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ mod tests {
     /// Collects the commands that have the option `--json`, except those that only group other commands.
     fn with_json(command: &Command, name: &str, found: &mut BTreeSet<String>) {
         let has_json = command.get_arguments().any(|argument| argument.get_id() == "json");
-        // `sm` runs without a subcommand, too.
+        // `sm` is not a group: without a subcommand, it runs an SM and prints reports.
         let is_group = command.is_subcommand_required_set() || name.ends_with("-ctl");
         let subcommands: Vec<&Command> = command.get_subcommands().collect();
         if has_json && (!is_group || subcommands.is_empty()) {

@@ -27,7 +27,7 @@ impl Running {
     }
 }
 
-/// A simulator of a fat tree, and the name of its sockets.
+/// A simulator of a fat tree, and the simulator's name, which its option `--name` sets.
 struct Lab {
     simulator: Running,
     name: String,
@@ -161,7 +161,7 @@ fn port_goes_down_with_hca_and_up_with_next() {
     // When another HCA attaches to the port, the SM activates the port again.
     let mut server = lab.server("host-2", &[]);
     lab.measured(&small);
-    // A clean exit of the program does not take the port of its HCA down.
+    // If the server exits cleanly, its HCA detaches, but the port stays up.
     server.signal("TERM");
     assert!(!lab.console(&["attached"]).contains("adapter"));
     assert!(!lab.console(&["dump", "host-2"]).contains("Down"));

@@ -150,8 +150,8 @@ fn times_between_events_and_lists_are_printed() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Messages over time") && page.contains("0 messages drawn"), "{page}");
     assert!(page.contains("no message was captured completely"));
-    // A file is rejected if it is cut off within a packet, was captured on another UDP port, is not a capture, or is
-    // missing. Invalid options are rejected as well.
+    // A file is rejected if it is cut off within a packet, has packets of another UDP port than 4791, is not a capture,
+    // or is missing. Invalid options are rejected as well.
     let cut = directory.path().join("cut.pcapng");
     let bytes = std::fs::read(&captures.client).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2 + 1]).unwrap();

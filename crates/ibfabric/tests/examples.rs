@@ -9,8 +9,8 @@ use ibfabric::cli::{self, Cli};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// Returns the names of all subcommands, as [`cli::examples`] expects them. A prefix distinguishes subcommands with
-/// equal names.
+/// Returns the names of all subcommands of `command`, as [`cli::examples`] expects them. `of` is the name of `command`.
+/// A prefix distinguishes subcommands with equal names: `sm-ctl` is `sm ctl`.
 fn names(command: &clap::Command, of: &str) -> Vec<String> {
     let below = command.get_subcommands().filter(|below| below.get_name() != "help");
     let name = |below: &clap::Command| match (of, below.get_name()) {

@@ -72,13 +72,14 @@ fn console(name: &str) {
     impostor(move || UnixListener::bind_addr(&address).expect("the name is free"), serve_lines);
 }
 
-/// Runs an impostor of the stream socket at this path. All users can write to its directory.
+/// Runs an impostor of the stream socket at `path`. The caller makes the directory of the socket writable for the
+/// impostor.
 fn path(path: &Path) {
     let path = path.to_owned();
     impostor(move || UnixListener::bind(path).expect("the path is free"), serve_lines);
 }
 
-/// Runs an impostor of a simulator's socket for HCAs.
+/// Runs an impostor of a simulator's data socket, to which HCAs attach.
 fn data(name: &str) {
     let address = SocketAddrUnix::new_abstract_name(format!("{name}:data").as_bytes());
     let address = address.expect("the name is valid");
@@ -101,8 +102,8 @@ fn data(name: &str) {
     });
 }
 
-/// Runs an impostor of a simulator's socket for control messages of ibsim's protocol. Its reply is a copy of the
-/// request.
+/// Runs an impostor of the socket at which a simulator receives ibsim's control messages. The impostor replies with
+/// a copy of the request.
 fn ibsim(name: &str) {
     let address =
         SocketAddr::from_abstract_name(format!("{name}:ctl\0")).expect("the name is valid");

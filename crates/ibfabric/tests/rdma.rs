@@ -128,7 +128,7 @@ fn failures_are_reported_with_reason() {
         assert_eq!(output.status.code(), Some(code), "{words:?}: {printed}");
         assert!(printed.contains(expected), "{words:?}: {printed}");
     }
-    // No server listens on this port.
+    // No server listens on service port 9.
     let server = Server::start(&[]);
     let fixed = ["--from", "127.0.0.2", "--udp-port", &server.udp];
     let output = run(&[&["ping", "127.0.0.1", "-p", "9"], &fixed[..]].concat());

@@ -151,7 +151,7 @@ fn interrupted_gen_leaves_former_or_whole_result() {
         let term = rustix::process::Signal::TERM;
         let _ = rustix::process::kill_process(pid.expect("the process ID is valid"), term);
         let status = child.wait().expect("the process can be awaited");
-        assert_eq!(names(folder.path()), ["result"], "no temporary file remains");
+        assert_eq!(names(folder.path()), ["result"], "a temporary file remains");
         let text = fs::read_to_string(&result).expect("the file exists");
         if status.success() {
             assert_ne!(text, FORMER);
@@ -160,5 +160,5 @@ fn interrupted_gen_leaves_former_or_whole_result() {
             interrupted += 1;
         }
     }
-    assert!(interrupted > 0, "a run is interrupted while it writes");
+    assert!(interrupted > 0, "no run was interrupted while it wrote");
 }

@@ -132,8 +132,9 @@ fn pingpongs_run_between_two_nodes_and_over_roce() {
             let output = pair(addresses, &[&program, "-n", "200", "-g", "0"]);
             assert!(text(&output.stdout).contains("200 iters in"), "{}", text(&output.stdout));
         } else {
-            // After a lost packet, the ping-pong of an unreliable service never ends, so few messages are sent over
-            // UDP. The server waits for the event of its last send, after which no packet arrives.
+            // UC and UD do not retransmit, so a lost UDP packet blocks the ping-pong forever. Few messages are sent, so
+            // that a loss is unlikely. With `-e`, the server waits for the completion event of its last send, although
+            // no packet arrives after this send.
             for _ in 0..5 {
                 let output = pair(addresses, &[&program, "-n", "3", "-g", "0", "-e"]);
                 assert!(text(&output.stdout).contains("3 iters in"), "{}", text(&output.stdout));

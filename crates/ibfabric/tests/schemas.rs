@@ -11,14 +11,16 @@ mod program;
 
 use program::{Running, ibfabric, text};
 
-/// Adds to a schema that objects have no other properties than the described ones. The published schemas permit them,
-/// so that clients accept the output of later versions.
+/// Makes a schema reject object properties that it does not describe. The published schemas permit such properties, so
+/// that clients accept the output of later versions. `is_part` is true if `schema` is combined with a schema that has
+/// `properties`.
 fn make_strict(schema: &mut Value, is_part: bool) {
     match schema {
         Value::Object(members) => {
             let has_properties = members.contains_key("properties");
             for (key, value) in &mut *members {
-                // Parts of an object's schema describe only some of its properties.
+                // Schemas in `anyOf`, `oneOf` or `allOf` describe only some properties of the object, so they must not
+                // reject the others.
                 let are_parts = matches!(&**key, "anyOf" | "oneOf" | "allOf") && has_properties;
                 if !matches!(&**key, "enum" | "const" | "required") {
                     make_strict(value, are_parts);
@@ -47,7 +49,7 @@ fn errors(schema: &Value, instance: &Value) -> Vec<String> {
     validator.iter_errors(instance).map(|error| format!("{error}")).collect()
 }
 
-/// A directory with a fabric, and the names of the schemas that were used.
+/// A directory with a net file, and the names of the schemas that have validated output.
 struct Lab {
     directory: tempfile::TempDir,
     name: String,
@@ -100,12 +102,12 @@ impl Lab {
 }
 
 fn free_udp_port() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a UDP port is free");
     socket.local_addr().expect("the socket is bound").port().to_string()
 }
 
 fn free_tcp_port() -> String {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a TCP port is free");
     socket.local_addr().expect("the socket is bound").port().to_string()
 }
 
@@ -179,7 +181,7 @@ fn acm(lab: &mut Lab) {
     let addresses = lab.check("sim-ctl", &["sim", "ctl", "--name", &name, "Addresses"], 0);
     let nodes: Vec<String> = addresses[0]["data"]
         .as_array()
-        .expect("a list of ports")
+        .expect("the value is a list")
         .iter()
         .filter_map(|port| port["node"].as_str().map(str::to_owned))
         .collect();

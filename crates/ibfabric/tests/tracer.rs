@@ -50,7 +50,7 @@ impl Directory {
     }
 }
 
-/// Returns the LID of the last host, the highest LID.
+/// Returns the LID of the last host, which is the highest host LID.
 fn last_lid(directory: &Directory) -> String {
     let (code, found) = directory.json(&["--all-pairs", "-v"]);
     assert_eq!(code, Some(0));
@@ -59,7 +59,7 @@ fn last_lid(directory: &Directory) -> String {
         .expect("the value is a list")
         .iter()
         .filter_map(|it| it["lid"].as_u64());
-    lids.max().expect("the list is not empty").to_string()
+    lids.max().expect("at least one trace has a LID").to_string()
 }
 
 #[test]
@@ -91,7 +91,8 @@ fn path_is_printed_by_hop_and_validated() {
     assert!(out.starts_with(&format!("LID {lid}: path validated")), "{out}");
     assert!(code == Some(0) && out.ends_with("4 hops\n"), "{out}");
     let (code, out, _) = directory.trace(&["-l", &lid, "-v", "--ports", "both"]);
-    // The lines are the source, two for each of four hops (the hop and its evidence), the result, and the counts.
+    // The output has the source, two lines for each of four hops (the hop and its evidence), the result, and the
+    // MAD counts.
     assert_eq!((code, out.lines().count()), (Some(0), 11), "{out}");
     assert!(out.starts_with("from ca ") && out.contains("  1  [1] -> [1] switch "), "{out}");
     let (code, found) = directory.json(&["-l", &lid, "--reverse"]);

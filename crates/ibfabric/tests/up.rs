@@ -31,7 +31,7 @@ fn stack(subcommand: &str, name: &str, directory: &Path, words: &[&str]) -> Comm
     command
 }
 
-/// Starts `up`, and waits until it prints READY. Returns the preceding lines.
+/// Starts `up`, and waits until it prints READY. Returns the process and the lines before READY.
 fn ready(mut command: Command) -> (Running, Vec<String>) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
     let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
@@ -93,7 +93,8 @@ fn self_test_of_a_sound_fabric_passes() {
     assert_eq!(entries(directory.path()), 0, "no file remains");
 }
 
-/// If a fabric is too small for a device or for a second path, the self-test skips the checks that need it.
+/// If a fabric has too few hosts for a block device, the self-test skips the device check. If a fabric has too few
+/// hosts for a second path, the self-test cuts no path.
 #[test]
 fn self_test_skips_checks_of_small_fabrics() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
@@ -123,7 +124,7 @@ fn self_test_of_a_fabric_without_hosts_passes() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let net = directory.path().join("none.net");
     let fabric = "Switch 4 \"one\"\n[1] \"two\"[1]\n\nSwitch 4 \"two\"\n[1] \"one\"[1]\n";
-    std::fs::write(&net, fabric).expect("the disk is not full");
+    std::fs::write(&net, fabric).expect("the file can be written");
     let words = [net.to_str().expect("the path is UTF-8"), "--json"];
     let output = self_test(&name("none"), directory.path(), &words)
         .output()
@@ -144,7 +145,7 @@ fn wrong(directory: &Path) -> [String; 2] {
         [net, script].map(|path| path.to_str().expect("the path is UTF-8").to_owned());
     let made = ibfabric(&["gen", "fat-tree", "4", "2", "-o", &net]).status();
     assert!(made.expect("the program can be started").success());
-    std::fs::write(&script, "at 0s Misroute \"leaf-0\" 3 4\n").expect("the disk is not full");
+    std::fs::write(&script, "at 0s Misroute \"leaf-0\" 3 4\n").expect("the file can be written");
     [net, script]
 }
 
@@ -193,7 +194,7 @@ fn capture_rejects_input_files_and_blocking_pipes() {
     assert!(
         Command::new("mkfifo").arg(&pipe).status().expect("the program can be started").success()
     );
-    let before = std::fs::read(&net).expect("the file exists");
+    let before = std::fs::read(&net).expect("the file can be read");
     let cases: [(&str, &[&str], &str); 6] = [
         ("up", &[&net, "-w", &net], "the file is used twice"),
         ("selftest", &[&net, "-w", &net], "the file is used twice"),
@@ -209,7 +210,7 @@ fn capture_rejects_input_files_and_blocking_pipes() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {why}");
         assert!(why.contains(expected) && why.lines().count() == 1, "{words:?}: {why}");
     }
-    assert_eq!(std::fs::read(&net).expect("the file exists"), before);
+    assert_eq!(std::fs::read(&net).expect("the file can be read"), before);
 }
 
 #[test]
@@ -222,8 +223,8 @@ fn clients_attach_and_exit_removes_all_files() {
     let second = up(&name, directory.path(), &[]).output().expect("the program can be started");
     let why = text(&second.stderr);
     assert!(second.status.code() == Some(2) && why.contains("--name"), "{why}");
-    // The tracer can use the simulator of a running `up`. The HCA of another process can attach to the port of an
-    // embedded host, and replaces the host's HCA.
+    // The tracer can use the simulator of a running `up`. Another process can attach an HCA to the port of an embedded
+    // host. This HCA then replaces the host's HCA.
     let traced = ibfabric(&["tracer", &format!("--attach={name}"), "--all-pairs"]).output();
     let traced = traced.expect("the program can be started");
     assert!(traced.status.success(), "{}", text(&traced.stdout));
@@ -248,9 +249,9 @@ fn clients_attach_and_exit_removes_all_files() {
 fn unusable_options_fail_with_one_line() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let empty = directory.path().join("empty.net");
-    std::fs::write(&empty, "").expect("the disk is not full");
+    std::fs::write(&empty, "").expect("the file can be written");
     let taken = directory.path().join("taken");
-    std::fs::write(&taken, "somebody's").expect("the disk is not full");
+    std::fs::write(&taken, "somebody's").expect("the file can be written");
     let words_of = |path: &Path| path.to_str().expect("the path is UTF-8").to_owned();
     for (words, why) in [
         (vec![words_of(&empty)], "empty.net"),
@@ -268,7 +269,7 @@ fn unusable_options_fail_with_one_line() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {message}");
         assert!(message.contains(why) && message.lines().count() == 1, "{words:?}: {message}");
     }
-    assert_eq!(std::fs::read_to_string(&taken).expect("the file exists"), "somebody's");
+    assert_eq!(std::fs::read_to_string(&taken).expect("the file can be read"), "somebody's");
 }
 
 /// If the fabric consists of two halves without a link between them, the self-test fails.
@@ -283,7 +284,7 @@ fn self_test_finds_cut_off_nodes() {
         )
     };
     let fabric = half("s", "a", "b") + &half("t", "c", "d");
-    std::fs::write(&net, fabric).expect("the disk is not full");
+    std::fs::write(&net, fabric).expect("the file can be written");
     let words = [net.to_str().expect("the path is UTF-8"), "--size", "1M"];
     let output = self_test(&name("cut"), directory.path(), &words)
         .output()
@@ -305,7 +306,8 @@ fn ignores_interrupts(process: u32) -> bool {
     u64::from_str_radix(mask.trim(), 16).expect("the mask is hexadecimal") >> 1 & 1 == 1
 }
 
-/// After SIGINT at any time, at most one line is printed, no temporary files remain, and the capture file is complete.
+/// After SIGINT at any time, at most one error line is printed, no temporary file remains, and the capture file is
+/// complete.
 #[test]
 fn ctrl_c_exits_cleanly_at_any_time() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
@@ -334,7 +336,7 @@ fn ctrl_c_exits_cleanly_at_any_time() {
                 .expect("the process exists");
             let output = child.wait_with_output().expect("the process can be awaited");
             let out = text(&output.stdout);
-            // `up` also prints the counts of its capture.
+            // Besides the error line, `up` prints the number of captured packets on standard error.
             let is_count = |line: &&str| line.contains(" packets captured, ");
             let message = text(&output.stderr);
             let message: Vec<&str> = message.lines().filter(|line| !is_count(line)).collect();

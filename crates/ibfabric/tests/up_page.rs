@@ -127,7 +127,7 @@ impl Events {
         None
     }
 
-    /// Waits for an event whose state satisfies the condition.
+    /// Waits for an event whose state satisfies the condition. `what` is the panic message on timeout.
     fn wait_for(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let since = Instant::now();
         loop {
@@ -186,16 +186,17 @@ fn cut_link_is_routed_around_and_returns() {
     let (status, again) = up.post("link", &json!({"link": link, "up": false}));
     assert!(status == 409 && again["error"].as_str().is_some_and(|why| why.contains("cable")));
     let is_logged = |state: &Value| state["log"].to_string().contains("command Unlink");
-    let cut =
-        events.wait_for("the link is not down", |it| it["down"] == json!([link]) || is_logged(it));
+    let cut = events.wait_for("expected the link to be down", |it| {
+        it["down"] == json!([link]) || is_logged(it)
+    });
     assert!(is_logged(&cut), "{cut}");
-    let around = wait_for("the path still uses the cut link", || {
+    let around = wait_for("expected a path without the cut link", || {
         let path = up.get(&way);
         (path["error"].is_null() && !links(&path).contains(&link)).then_some(path)
     });
     assert_ne!(around["routes"], before["routes"]);
-    let down =
-        events.wait_for("no event has the new routes", |it| it["routes"] == around["routes"]);
+    let down = events
+        .wait_for("expected an event with the new routes", |it| it["routes"] == around["routes"]);
     assert_eq!(down["down"], json!([link]));
     let since = down["since"][0].as_f64().expect("the value is a number");
     assert!(
@@ -209,11 +210,12 @@ fn cut_link_is_routed_around_and_returns() {
     let load = up.get("load");
     assert_eq!(load["load"][link as usize], json!([0, 0]));
     assert_eq!(up.post("link", &json!({"link": link, "up": true})), (200, json!({})));
-    events.wait_for("the link is not up", |it| it["down"] == json!([]));
+    events.wait_for("expected the link to be up", |it| it["down"] == json!([]));
     // If a host's only link is cut, the host is reported as missing.
     let last = links(&before)[3];
     assert_eq!(up.post("link", &json!({"link": last, "up": false})), (200, json!({})));
-    let cut = events.wait_for("the host's link is not down", |it| it["down"] == json!([last]));
+    let cut =
+        events.wait_for("expected the host's link to be down", |it| it["down"] == json!([last]));
     assert_eq!(cut["missing"], json!([[hosts[31], cut["since"][0]]]));
     assert!(cut["since"][0].as_f64() > Some(since), "{cut}");
     // An open event stream does not delay the exit.
@@ -265,7 +267,7 @@ fn events_use_the_words_of_the_page() {
     assert!(own[3][0].as_str().is_some_and(|it| it.parse::<std::net::IpAddr>().is_ok()), "{own}");
     let switch = up.get("node?id=0");
     assert_eq!((&switch["kind"], &switch["acm"]), (&json!("switch"), &Value::Null));
-    assert_eq!(switch["lft"].as_array().map(Vec::len), Some(44), "expected the LID of each node");
+    assert_eq!(switch["lft"].as_array().map(Vec::len), Some(44), "expected an LFT entry per node");
     let last = fabric["nodes"][hosts[31] as usize]["name"].as_str().expect("the value is a string");
     let (status, found) = up.post("resolve", &json!({"from": hosts[0], "to": last}));
     assert_eq!((status, keys(&found)), (200, vec!["microseconds", "path"]));
@@ -308,12 +310,12 @@ fn load_generator_shows_device_and_paths() {
     assert_eq!(up.post("exercise", &json!({"seconds": 2})).0, 200);
     assert_eq!(up.post("exercise", &json!({"seconds": 2})).0, 409);
     let mut events = up.listen();
-    let busy = events.wait_for("the links carry no traffic", |state| {
+    let busy = events.wait_for("expected traffic on the links", |state| {
         let traffic = state["traffic"].as_array().expect("the value is a list");
         traffic.iter().any(|link| link[1].as_u64() > Some(1_000_000))
     });
     assert_eq!(busy["down"], json!([]));
-    let done = wait_for("the load generator does not end", || {
+    let done = wait_for("expected the load generator to end", || {
         Some(up.get("exercise")).filter(|it| it["running"] == false)
     });
     assert!(done["done"].as_u64() > Some(32 << 20) && done["errors"] == 0, "{done}");
@@ -354,7 +356,7 @@ fn load_generator_shows_device_and_paths() {
     assert!(Some(bytes) >= done["done"].as_u64());
 }
 
-/// The client reads and writes this many bytes at the end of the device.
+/// Number of bytes at the end of the device that the client reads and writes.
 const PART: u64 = 1 << 20;
 
 /// An NBD client that uses the device.
@@ -420,12 +422,12 @@ fn clients_have_priority_over_load_generator() {
     program.write(size - PART, &old);
     assert_eq!(program.read(size - PART, PART), old);
     drop(program);
-    wait_for("the client still counts as connected", || {
+    wait_for("expected the client to be disconnected", || {
         (up.post("exercise", &json!({"seconds": 500})).0 == 200).then_some(())
     });
     // After this number of bytes, the load generator has overwritten the whole device.
     let enough = |done: &u64| *done > 40 << 20;
-    wait_for("the load generator does not begin", || {
+    wait_for("expected the load generator to overwrite the device", || {
         up.get("exercise")["done"].as_u64().filter(enough)
     });
     let mut program = connect();
@@ -436,7 +438,7 @@ fn clients_have_priority_over_load_generator() {
     assert!(status == 409 && why["error"].as_str().is_some_and(|why| why.contains("NBD")), "{why}");
     assert_eq!(up.get("rtrs")["programs"], 1);
     drop(program);
-    wait_for("the client still counts as connected", || {
+    wait_for("expected the client to be disconnected", || {
         (up.post("exercise", &json!({"seconds": 1})).0 == 200).then_some(())
     });
 }

@@ -9,7 +9,7 @@ use ib_wire::packet::{
 use super::*;
 
 impl World {
-    /// Passes a packet whose fields are mostly valid to the HCA.
+    /// Passes a packet to the HCA. Most fields of the packet are valid.
     pub(super) fn packet(&mut self, input: &mut Input<'_>) {
         let place = input.below(self.queues.len());
         let (kind, flags, near) = (input.byte(), input.byte(), input.byte() as i8);

@@ -44,8 +44,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Starts a simulated fabric, and an ACM service on each of two hosts. Their files are written to the given
-    /// directory.
+    /// Starts a simulated fabric, and an ACM service on each of two hosts. The net file and the sockets of the services
+    /// are in the given directory.
     ///
     /// # Errors
     /// Fails if a program does not start.

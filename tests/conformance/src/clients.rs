@@ -1,4 +1,4 @@
-//! Clients of a simulator that use ibsim's socket protocol, and their expected output.
+//! Programs that access a simulator over ibsim's socket protocol, and their expected output.
 //!
 //! | module | holds |
 //! |---|---|

@@ -6,7 +6,7 @@
 //! | [`opensm`] | one run of a real OpenSM on a real ibsim |
 //! | [`clients`] | clients of a simulator that use ibsim's protocol, and their expected output |
 //! | [`acm`] | ibfabric's ACM service with `ib_acme`, and with librdmacm in a guest |
-//! | [`links`] | ibfabric's links with a real ibsim, Debian's umad library and OpenSM |
+//! | [`links`] | ibfabric's `MadLink`s and SA queries with a real ibsim, Debian's umad library and OpenSM |
 //! | [`tracer`] | the tracer on real simulators, compared with `ibtracert` and `ibping` |
 //! | [`rtrs`] | RTRS and RNBD between a guest's kernel and ibfabric on the host |
 //! | [`rxe`] | soft RoCE of a guest's kernel, and real RDMA programs, against ibfabric |

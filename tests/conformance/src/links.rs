@@ -1,5 +1,5 @@
-//! ibfabric's links with real peers: ibsim's protocol with a real ibsim, umad with Debian's preloaded library, the SA
-//! with a real OpenSM.
+//! Checks ibfabric's [`MadLink`] for ibsim's protocol with a real ibsim, its [`MadLink`] for umad with Debian's
+//! preloaded library, and its SA queries with a real OpenSM.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,7 +110,7 @@ impl<'a> Scene<'a> {
             ("directed routes reach every port", Self::directed_routes),
             ("every node returns its counters by LID", Self::counters),
             ("OpenSM returns the path between two ports", Self::path),
-            ("OpenSM returns all nodes (Debian's library: the first)", Self::table),
+            ("OpenSM returns all nodes (Debian's umad library: only one)", Self::table),
             ("two clients exchange messages of up to 100,000 bytes", Self::messages),
             ("the umad link reads the NodeInfo of the local node", Self::umad),
         ];

@@ -27,7 +27,8 @@ pub const PROGRAMS: [(&str, &str); 7] = [
     ("e2fsck", "e2fsprogs"),
 ];
 
-/// A test case: where the device is stored, and the address at which the programs connect.
+/// A test case: whether the device is stored in a file or in memory, whether the programs connect over TCP or a Unix
+/// socket, and the number of RTRS paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Name of the case.

@@ -62,7 +62,7 @@ pub enum PeerError {
 /// Parameters of a run of OpenSM.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
-    /// The net file.
+    /// Path of the net file that ibsim loads.
     pub net: &'a Path,
     /// Directory for the log and the dumps; it is created if it does not exist.
     pub directory: &'a Path,

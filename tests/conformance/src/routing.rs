@@ -64,7 +64,7 @@ impl Recipe {
         generate(&kind, &Options { seed: self.seed, rate, drop_links, drop_switches })
     }
 
-    /// Returns a short name of the fabric: its kind, and the fractions of omitted links and switches.
+    /// Returns a short name of the fabric: its kind, the fractions of omitted links and switches, and the seed.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = self.kind.to_owned();
@@ -83,9 +83,9 @@ impl Recipe {
 pub enum Choice {
     /// `-a`: the roots are the switches of the top level, or the first switch if the fabric has no levels.
     Roots,
-    /// `-a`: the switch of the fabric's first CA is a root. ibfabric's file contains the GUID of this CA. OpenSM
-    /// documents that a CA selects its switch, but does not implement this. So OpenSM's file contains the GUID of the
-    /// switch.
+    /// `-a`: the only root is the switch of the fabric's first CA. The root GUID file of ibfabric contains the GUID of
+    /// this CA. OpenSM documents that a CA's GUID selects its switch, but does not implement this. So the file of
+    /// OpenSM contains the GUID of the switch.
     RootsByHost,
     /// `-z`: updn and ftree also compute the routes between switches that they otherwise omit.
     ConnectRoots,
@@ -134,7 +134,7 @@ pub enum Choice {
 pub struct Case {
     /// The fabric.
     pub recipe: Recipe,
-    /// The list of routing engines.
+    /// The routing engines, as for option `-R`.
     pub engine: &'static str,
     /// The LMC.
     pub lmc: u8,
@@ -365,8 +365,8 @@ fn first_host(fabric: &Fabric) -> (ib_types::Guid, ib_types::Guid) {
         .expect("generated fabrics have hosts with links")
 }
 
-/// Returns one line per `every` switches: the GUID of the first of them, and `text` of one of its ports. The port has
-/// the index `which` among the switch's ports with a link.
+/// Returns a line for the first of every `every` switches: the GUID of the switch, and `text` of one of its ports.
+/// Among the switch's ports with a link, this port has the index `which`.
 fn ports_of(
     fabric: &Fabric,
     every: usize,

@@ -96,7 +96,8 @@ impl Case {
         }
     }
 
-    /// Returns true if the case has reported the expected faults: none, or only its deliberate error.
+    /// Returns true if `faults` contains what the case expects: no fault, or exactly one fault, which contains the text
+    /// of the deliberate error.
     #[must_use]
     pub fn accepts(&self, faults: &[String]) -> bool {
         match self.wrong {

@@ -1,8 +1,10 @@
-//! Compares ibfabric's tracer with `ibtracert`, and tests its agents with `ibping`, on ibsim and on `ibfabric sim`.
+//! Compares ibfabric's tracer with `ibtracert`, and tests ibfabric's agents with `ibping`. The simulators are ibsim and
+//! `ibfabric sim`.
 //!
 //! `ibfabric sm` brings a fabric up on each simulator. Then `ibtracert` and `ibfabric tracer` trace the same paths and
 //! must print the same lines. The tracer must report no bad path and no bad hop. If the nodes have agents, the tracer
-//! must report validated hops, otherwise none. `ibping` must receive responses from the agents.
+//! must report validated hops. If they have none, it must report no validated hop. `ibping` must receive responses from
+//! the agents.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,7 +23,7 @@ use crate::sm::scene::{Gear, Outcome, Scene, patient};
 
 pub mod damaged;
 
-/// Minimum number of paths that ibfabric's tracer and `ibtracert` both trace, if the fabric has that many.
+/// Minimum number of paths that a case traces. If the fabric has fewer paths, all of them are traced.
 const PAIRS: usize = 120;
 
 /// Options of `ibfabric tracer`: a timeout of 200 ms and one retry. Both are small, because some simulators never

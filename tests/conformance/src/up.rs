@@ -28,7 +28,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// restored; `up` exits after SIGINT.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Number of program runs per permitted deadlock of Debian's library. One additional deadlock is always permitted.
+/// Number of program runs in which one deadlock of libumad2sim is permitted. One additional deadlock is always
+/// permitted.
 const LOCKED: u64 = 500;
 
 /// Permitted growth of `up`'s memory in bytes. The memory grows because caches of names and routes fill.
@@ -61,11 +62,11 @@ pub struct ManyClients<'a> {
 /// Results of a run with many clients.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Number of program runs.
+    /// Number of times that a client ran a program.
     pub runs: u64,
     /// Number of program runs that failed, usually because a cut link made a node unreachable.
     pub refused: u64,
-    /// Number of program runs that ended in a deadlock of Debian's library.
+    /// Number of program runs that deadlocked in Debian's libumad2sim.
     pub locked: u64,
     /// Number of links that were cut.
     pub cuts: u64,

@@ -40,7 +40,8 @@ impl Network {
                 Err(error) => return Err(error),
             }
         };
-        // `nodad` avoids the delay of duplicate address detection. No other host exists in this network.
+        // `nodad` avoids the delay of duplicate address detection. The only other host in this network is the guest,
+        // which has a different address.
         let setup = format!(
             "link set lo up\n\
              tuntap add {TAP} mode tap\n\
@@ -71,7 +72,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // Errors are ignored, because `remove_stale` of a later run removes what is left.
+        // Errors are ignored. If the namespace remains, `remove_stale` of a later run removes it.
         let Ok(pids) = ip(&["netns", "pids", &self.name], "") else { return };
         for pid in pids.lines().filter_map(|pid| Pid::from_raw(pid.trim().parse().ok()?)) {
             let _ = kill_process(pid, Signal::KILL);

@@ -11,7 +11,7 @@ const FOLLOWED: [&str; 3] = ["README.md", "docs/tutorials/", "docs/how-to/"];
 /// A sentence with too many words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Long {
-    /// The first line of the passage that contains the sentence.
+    /// Number of the first line of the passage that contains the sentence.
     pub(super) line: usize,
     pub(super) words: usize,
     pub(super) text: String,

@@ -14,7 +14,7 @@ use ib_wire::packet::Packet;
 
 use super::{Expected, Outcome, compare, fields, read, seen};
 
-/// Class and attribute of packets that must be in the capture. OpenSM or the clients send them.
+/// Class, attribute ID and name of the MADs that the capture must contain.
 const KINDS: [(u8, u16, &str); 14] = [
     (0x81, 0x10, "NodeDescription by directed route"),
     (0x81, 0x11, "NodeInfo by directed route"),

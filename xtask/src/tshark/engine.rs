@@ -24,7 +24,7 @@ use super::{Expected, Outcome, compare, fields, read, seen};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The CM messages that must be among the packets.
+/// The CM messages that the connection managers must have sent.
 const MESSAGES: [AttributeId; 6] = [
     AttributeId::CM_REQ,
     AttributeId::CM_REP,

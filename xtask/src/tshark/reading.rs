@@ -310,7 +310,7 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
         values
             .map(|(index, value)| match FIELDS.get(index) {
                 Some((_, _, List)) => value.to_owned(),
-                // Of several values, only the first one is compared. It belongs to the outermost header.
+                // If a field has several values, only the first one is compared, which is that of the outermost header.
                 _ => value.split(BETWEEN).next().unwrap_or_default().to_owned(),
             })
             .collect()

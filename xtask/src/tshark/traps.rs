@@ -23,7 +23,7 @@ use super::{Outcome, compare, fields, read};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The traps that must be among the packets.
+/// The traps that the file must contain.
 const TRAPS: [TrapNumber; 6] = [
     TrapNumber::LINK_STATE_CHANGE,
     TrapNumber::LOCAL_CHANGES,
@@ -71,8 +71,8 @@ fn trap(packet: &Packet<'_>) -> Option<(Mad, Notice)> {
     Some((mad, notice))
 }
 
-/// Converts a packet with trap 257 to a packet with trap 258, which has the same layout. The simulator does not send
-/// trap 258, because the queue pairs of HCAs check the Q_Key.
+/// Converts a packet with trap 257 to a packet with trap 258, which has the same layout. The simulator does not check
+/// Q_Keys, so it never sends trap 258.
 fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     const CHECKSUMS: usize = 6;
     let (mut mad, mut notice) = trap(&Packet::parse(bytes).ok()?)?;
@@ -87,8 +87,8 @@ fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns a simulation of three hosts at a switch, in which the tested traps were already sent to the SM on the first
-/// host.
+/// Returns a simulation of three hosts at a switch. All tested traps except trap 258 were already sent to the SM on the
+/// first host.
 fn fabric_with_traps() -> Fallible<Sim> {
     let mut sim = Sim::new(&fabric()?, Options { tap: true, ..Options::default() });
     let port = sim.first_end_port().ok_or("the fabric has no host")?;
@@ -119,8 +119,8 @@ fn fabric_with_traps() -> Fallible<Sim> {
     let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(2));
     sim.submit(manager, &Datagram::new(stranger, mad));
     sim.settle(sim.now());
-    // Port 1 of the switch now enforces partitions on inbound packets. The next packet has a GRH, so the trap of the
-    // switch contains GIDs.
+    // Port 1 of the switch now enforces partitions on inbound packets, so the next packet causes trap 259. This packet
+    // has a GRH, so that the details of the trap contain GIDs.
     let target = (&[1][..], 1);
     let info = PortInfo {
         partition_enforcement_inbound: true,

@@ -108,8 +108,8 @@ impl Client {
         self.call(&Request::perf(of)?).map(Reply::into_counters)
     }
 
-    /// Reads the endpoint with this index among the endpoints of the ports with number `port`; 0 stands for all ports.
-    /// Returns `None` if there are fewer endpoints.
+    /// Reads the endpoint with this index among the endpoints of the ports that have the number `port` on their HCA. If
+    /// `port` is 0, the index counts all endpoints. Returns `None` if there are fewer endpoints.
     ///
     /// # Errors
     /// Fails with the errors of [`Client::call`].
@@ -124,7 +124,7 @@ impl Client {
         }
     }
 
-    /// Reads up to 255 endpoints of the ports with number `port`; 0 stands for all ports.
+    /// Reads up to 255 endpoints of the ports that have the number `port` on their HCA, or of all ports if `port` is 0.
     ///
     /// # Errors
     /// Fails with the errors of [`Client::call`].

@@ -76,7 +76,8 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Returns the kind of system error that corresponds to the error. For a status of the service:
+    /// Returns the kind of system error that corresponds to the error. If the service rejected the request, the kind
+    /// depends on the status:
     ///
     /// | status | kind |
     /// |---|---|

@@ -95,7 +95,7 @@ pub struct EndpointDescription {
     pub addresses: Vec<String>,
 }
 
-/// Reports an invalid reply, and the position of the reply in the stream.
+/// An invalid reply, with its number and its byte offset in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("reply {number}, at byte {offset} of the stream: {defect}")]
 pub struct ReplyError {
@@ -146,7 +146,7 @@ pub enum ReplyDefect {
     /// The length does not match the number of addresses.
     #[error("the endpoint has {addresses} addresses in {length} bytes: expected {} bytes", ENDPOINT + ADDRESS_LENGTH * usize::from(*.addresses))]
     Addresses {
-        /// Number of addresses according to the description of the endpoint in the reply.
+        /// Number of addresses that the reply specifies for the endpoint.
         addresses: u16,
         /// Length of the reply in bytes.
         length: usize,

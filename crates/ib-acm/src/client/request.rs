@@ -12,8 +12,8 @@ use crate::Address;
 /// Options of a RESOLVE request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolveOptions {
-    /// True if the service may return only a cached path. If there is none, the service rejects the request with
-    /// [`ENODATA`].
+    /// True if the service may return only a cached path. If no path is cached, the service rejects the request
+    /// with [`ENODATA`].
     ///
     /// [`ENODATA`]: ib_wire::acm::ClientStatus::ENODATA
     pub no_delay: bool,
@@ -84,7 +84,7 @@ impl Request {
             entries.push(source.to_entry(EntryFlags::SOURCE).ok_or_else(|| mixed(source))?);
         }
         let flags = EntryFlags::DESTINATION.with(options.flags());
-        // If the destination is a GID or a LID here, the source has another type, so the request is invalid.
+        // A destination that is still a GID or a LID has a source of another type, so the request is invalid.
         let entry = destination.to_entry(flags);
         entries.push(entry.ok_or_else(|| mixed(source.unwrap_or(destination)))?);
         Ok(Self::with_entries(ClientOpcode::RESOLVE, entries))

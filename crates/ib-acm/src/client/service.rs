@@ -28,8 +28,8 @@ pub enum ServiceAddress {
 }
 
 impl ServiceAddress {
-    /// Finds the service of this machine in the same way as librdmacm: at the TCP port in the port file or, if there
-    /// is none, at [`ServiceFiles::socket`].
+    /// Finds the service of this machine in the same way as librdmacm: at the TCP port in the port file or, if the
+    /// file is missing or has no port, at [`ServiceFiles::socket`].
     #[must_use]
     pub fn find() -> Self {
         Self::find_in(&ServiceFiles::default())

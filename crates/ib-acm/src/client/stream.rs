@@ -14,7 +14,7 @@ pub(super) enum Stream {
     Tcp(TcpStream),
 }
 
-/// Evaluates an expression with the socket of a stream, be it TCP or a Unix domain socket.
+/// Evaluates an expression for the TCP socket or the Unix domain socket of a [`Stream`].
 macro_rules! either {
     ($stream:expr, $name:ident => $work:expr) => {
         match $stream {

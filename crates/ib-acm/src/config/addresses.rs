@@ -74,8 +74,8 @@ impl AddressFile {
         self.lines.iter().filter(move |line| support_ips || line.address.ip().is_none())
     }
 
-    /// Returns the text of the file. Lines that the reader would not accept become comments, such as lines with a GID
-    /// or with a blank in a name.
+    /// Returns the text of the file. Lines that the reader would not accept become comments. Examples are lines with
+    /// a GID or with a blank in a name.
     #[must_use]
     pub fn to_file(&self) -> String {
         let mut text = HEAD.to_owned();
@@ -107,7 +107,7 @@ const HEAD: &str = "\
 # address device port pkey
 ";
 
-/// Returns a comment that contains a line that the reader would not accept.
+/// Returns `content`, a line that the reader would reject, as a comment.
 pub(super) fn unwritten(content: &str) -> String {
     format!("# not expressible: {}", text::visible(content))
 }
@@ -144,7 +144,7 @@ fn line<'w>(line: usize, words: &[&'w str]) -> Result<AddressLine, (&'w str, Str
     Ok(AddressLine { line, address, device: device.into(), port, p_key })
 }
 
-/// Returns the description of the expected word if the found word is not an address.
+/// Returns the expected text of the warning about a word that is not an address.
 pub(super) fn expectation(error: &crate::address::AddressError) -> String {
     format!("a name or an IP address ({error})")
 }

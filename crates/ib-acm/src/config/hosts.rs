@@ -66,8 +66,8 @@ impl HostFile {
         parsed
     }
 
-    /// Returns the text of the file. Lines that the reader would not accept become comments, such as lines with a LID
-    /// or with a blank in a name.
+    /// Returns the text of the file. Lines that the reader would not accept become comments. Examples are lines with
+    /// a LID or with a blank in a name.
     #[must_use]
     pub fn to_file(&self) -> String {
         let mut text = HEAD.to_owned();

@@ -9,8 +9,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `options/read.rs` | the reader |
-//! | `options/write.rs` | the writer, with descriptions of the keys |
+//! | `options/read.rs` | [`Options::read`]: parses an options file |
+//! | `options/write.rs` | [`Options::to_file`]: writes an options file with a description of each key |
 //! | `options/fit.rs` | [`Options::fitted`]: options that suit the size of a cluster |
 
 use std::time::Duration;
@@ -24,7 +24,8 @@ mod fit;
 mod read;
 mod write;
 
-/// Maximum number of groups in addition to the base group: a message lists six groups at most.
+/// Maximum number of groups in addition to the base group: a message lists at most six groups, including the base
+/// group.
 pub const MOST_GROUPS: usize = 5;
 
 /// Source of routes: `route_prot`.
@@ -78,13 +79,14 @@ pub struct Options {
     pub resolve_depth: u16,
     /// Maximum number of outstanding sends, 1 to 65535 [default: 32; ibacm: 1].
     pub send_depth: u16,
-    /// Maximum number of received messages in the queue, 1 to 65535 [default: 1024].
+    /// Maximum number of messages in the receive queue, 1 to 65535 [default: 1024].
     pub recv_depth: u16,
     /// Lifetime of a cached address, up to 2^31 − 1 minutes; `None` for no limit [default: 1440 minutes].
     pub addr_timeout: Option<Duration>,
     /// Source of routes [default: `sa`].
     pub route_prot: RouteProtocol,
-    /// Lifetime of a cached route, up to 2^31 − 1 minutes; `None` for the lifetime of the address [default: `None`].
+    /// Lifetime of a cached route, up to 2^31 − 1 minutes; `None` for the lifetime of the destination's address
+    /// [default: `None`].
     pub route_timeout: Option<Duration>,
     /// Resolution of the machine's own addresses [default: `local`].
     pub loopback_prot: Loopback,
@@ -104,9 +106,9 @@ pub struct Options {
     /// Interval at which addresses in use are verified, up to 2^31 − 1 s [default: 300 s]. If `None`, an address is
     /// verified only before it expires. ibfabric only.
     pub check_interval: Option<Duration>,
-    /// Number of announcements of an address after its endpoint comes up, 0 to 255 [default: 2]. ibfabric only.
+    /// Number of announcements that an endpoint sends after it comes up, 0 to 255 [default: 2]. ibfabric only.
     pub announce: u8,
-    /// True if the service derives a route from a group only if the SA gives the path the service level of the group
+    /// True if a route is derived from a group only when the SA reports the service level of the group for this path
     /// [default: true]. ibfabric only.
     pub route_check: bool,
     /// Maximum number of cached addresses, 1 to 2^31 − 1 [default: 1,000,000]. ibfabric only.
@@ -139,7 +141,7 @@ pub enum ServerMode {
     Open,
 }
 
-/// How the service resolves addresses of its own machine.
+/// Resolution of addresses of the service's own machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loopback {
     /// `none`: in the same way as addresses of other machines.
@@ -152,7 +154,7 @@ pub enum Loopback {
 /// Format of the file of preloaded routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoutePreload {
-    /// `none`: no file.
+    /// `none`: no routes are preloaded.
     #[default]
     None,
     /// `opensm_full_v1`: the output of OpenSM's plugin `dump_pr`, see [`super::routes`].
@@ -162,14 +164,14 @@ pub enum RoutePreload {
 /// Format of the file of preloaded addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressPreload {
-    /// `none`: no file.
+    /// `none`: no addresses are preloaded.
     #[default]
     None,
     /// `acm_hosts`: a hosts file, see [`super::hosts`].
     AcmHosts,
 }
 
-/// Assigns a provider to a subnet. In ibacm, a provider is a library that implements a resolution protocol.
+/// Assignment of a provider to a subnet. In ibacm, a provider is a library that implements a resolution protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
     /// Name of the provider. Providers other than [`PROVIDER`] cannot be loaded.

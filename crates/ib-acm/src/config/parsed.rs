@@ -18,7 +18,7 @@ pub struct Parsed<T> {
     pub more_warnings: usize,
 }
 
-/// A part of a file that the reader ignores, or reads differently than its author may expect.
+/// A part of a file that the reader ignores, or interprets differently from what the author of the file may expect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// Line number, counted from 1.

@@ -26,14 +26,15 @@ use super::{Parsed, text};
 /// Maximum number of bytes that are read of a line. The header of a block has about 150 bytes.
 const LONGEST_LINE: u64 = 1_024;
 
-/// Contents of a file of routes: the routes of one port, and the source ports of all blocks.
+/// Contents of a file of routes: the routes of the local port, and the source ports of all blocks. The local port is
+/// the one that the caller of [`Routes::read`] specifies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// True if the file has a block of the port.
+    /// True if the file has a block of the local port.
     pub found: bool,
-    /// Routes that start at the port, in the order of their destination LIDs.
+    /// Routes that start at the local port, in the order of their destination LIDs.
     pub routes: Vec<Route>,
-    /// LIDs that are unreachable from the port, in ascending order.
+    /// LIDs that are unreachable from the local port, in ascending order.
     pub unreachable: Vec<Lid>,
     /// Source ports of all blocks: base LID and GUID, in the order of the LIDs.
     pub ports: Vec<(Lid, Guid)>,
@@ -61,10 +62,10 @@ pub enum Row {
     Unreachable(Lid),
 }
 
-/// Header of a block: the source port of its routes.
+/// Header of a block: the port at which the routes of the block start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block<'d> {
-    /// Type of the node.
+    /// Type of the port's node.
     pub kind: NodeKind,
     /// GUID of the port. For a switch, it is the GUID of port 0.
     pub guid: Guid,
@@ -72,7 +73,7 @@ pub struct Block<'d> {
     pub base_lid: Lid,
     /// Node description.
     pub description: &'d str,
-    /// Number of the node's port at which the routes start.
+    /// Port number on the node.
     pub port: u8,
 }
 

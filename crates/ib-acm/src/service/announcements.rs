@@ -7,12 +7,12 @@ use super::context::{Context, Timer};
 use super::datagram::send_request;
 use super::groups::MulticastGroups;
 
-/// Mean delay of the first announcement, after an endpoint has come up or its addresses have changed. Mean interval
-/// between announcements.
+/// Mean delay of the first announcement after a change of the endpoint's addresses or joined groups.
 const FIRST: Duration = Duration::from_millis(500);
+/// Mean interval between announcements.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Number of announcements that an endpoint has still to send.
+/// Announcements that an endpoint has yet to send.
 #[derive(Debug, Default)]
 pub(super) struct Announcements {
     left: u32,

@@ -27,7 +27,7 @@ pub(super) struct PeerCheck {
     pub(super) gid: Gid,
     pub(super) lid: u16,
     qpn: Qpn,
-    /// Address that the request to the peer asks for.
+    /// Requested address: one of the peer's cached addresses.
     pub(super) address: Address,
     attempts: u32,
     pub(super) claim: Option<Claim>,
@@ -89,7 +89,7 @@ impl PeerChecks {
         self.attempt(cx, groups, tid);
     }
 
-    /// Starts a second check of the peer of `silent`, which did not respond to the first check. `address` is another
+    /// Starts the second check of a peer that did not respond to the first check, `silent`. `address` is another
     /// address of this peer.
     pub(super) fn start_second(
         &mut self,

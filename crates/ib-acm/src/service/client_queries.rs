@@ -131,8 +131,8 @@ fn status_of(completion: &Completion) -> ClientStatus {
     }
 }
 
-/// Returns the bits of the component mask of an SA query: those for the nonzero fields of the path record. ibacm sets
-/// the same bits.
+/// Returns the components of an SA query, as bit numbers of the component mask: the nonzero fields of the path record.
+/// ibacm sets the same bits.
 fn components_of(path: &PathRecord) -> Vec<u8> {
     let set = [
         (0, path.service_id != 0),

@@ -38,8 +38,8 @@ pub struct Assignment {
 /// Configuration of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceConfig {
-    /// Mean response timeout of a request to a peer or the SA, over all its attempts. Each attempt waits twice as long
-    /// as the preceding one.
+    /// Response timeout of a request to a peer or the SA: the mean over all attempts. The timeout doubles with each
+    /// attempt.
     pub timeout: Duration,
     /// Number of retries of a request to a peer or the SA, after the first attempt.
     pub retries: u32,
@@ -66,7 +66,7 @@ pub struct ServiceConfig {
     pub check_interval: Option<Duration>,
     /// Number of announcements that an endpoint sends after it has come up.
     pub announcements: u32,
-    /// True if the service derives a route from a group only if the SA gives the path the service level of the group.
+    /// True if a route is derived from a group only when the SA reports the service level of the group for this path.
     pub check_routes: bool,
     /// Maximum number of cached addresses per endpoint.
     pub max_destinations: usize,
@@ -177,8 +177,8 @@ impl ServiceConfig {
         self.address_timeout.filter(|limit| !limit.is_zero()).map(Self::refresh_age)
     }
 
-    /// Returns the shortest lifetime or check interval of cached entries. It determines the interval of cache sweeps.
-    /// Times of 0 are left out; if all times are 0, returns 1 minute. `None` if no sweeps are needed.
+    /// Returns the shortest nonzero lifetime or check interval of cached entries. This time determines the interval of
+    /// cache sweeps. Returns 1 minute if all are 0; `None` if entries neither expire nor are checked.
     pub(super) fn shortest_lifetime(&self) -> Option<Duration> {
         let spans = [self.check_interval, self.address_timeout, self.route_timeout];
         let spans = || spans.into_iter().flatten();
@@ -189,16 +189,16 @@ impl ServiceConfig {
     /// Returns the lifetime of a cached SA route; `None` for the lifetime of the peer's address. `has_service` is true
     /// if the route leads to a port with an ACM service.
     pub(super) fn route_lifetime(&self, has_service: bool) -> Option<Duration> {
-        // Only the SA can report that a port without an ACM service has moved. Therefore the check interval limits the
-        // lifetime of its route.
+        // A port without an ACM service cannot be checked: only the SA can report that the port has moved. Therefore
+        // the check interval limits the lifetime of the route to the port.
         let checked = self.check_interval.map(|interval| 2 * interval);
         let without_service =
             [checked, self.address_timeout].into_iter().flatten().filter(|_| !has_service);
         self.route_timeout.into_iter().chain(without_service).min()
     }
 
-    /// Returns the lifetime from which the refresh age of a preloaded route in use is calculated; `None` if the route
-    /// is never refreshed. If the SA does not respond, the route is used until `route_timeout`.
+    /// Returns the lifetime that determines the refresh age of a preloaded route; `None` if preloaded routes are never
+    /// refreshed. If the SA does not respond to a refresh, the route remains valid until its age is `route_timeout`.
     pub(super) fn preloaded_route_lifetime(&self) -> Option<Duration> {
         self.route_timeout.into_iter().chain(self.address_timeout).min()
     }

@@ -1,4 +1,5 @@
-//! State that the parts of an endpoint share: configuration, timers, random numbers, counters, events, the port.
+//! State that the modules share while they handle an input: configuration, timers, random numbers, counters, events,
+//! the endpoint and its port.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -73,7 +74,7 @@ pub(super) struct Identity {
     pub(super) counters: PerfCounters,
 }
 
-/// The context that the parts of an endpoint need to handle one input.
+/// An endpoint, its port, and the shared state of the service while one input is handled.
 pub(super) struct Context<'a> {
     pub(super) now: Instant,
     pub(super) key: EndpointKey,

@@ -28,7 +28,8 @@ pub(super) struct Sender {
 /// A message of another ACM service.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Requests the owner of an address to respond, and announces the addresses of the sender.
+    /// Request to the owner of `wanted` to respond. `addresses` are the names and IP addresses that the sender
+    /// announces.
     Request { tid: TransactionId, wanted: Address, addresses: Vec<Address> },
     /// Response of the owner of an address. `addresses` are other names and IP addresses of the owner.
     Response { tid: TransactionId, addresses: Vec<Address> },

@@ -36,7 +36,7 @@ pub(super) struct EndpointTable {
     pub(super) endpoints: BTreeMap<EndpointKey, Endpoint>,
     /// Endpoints by address. An address such as the name of the machine may have several endpoints.
     by_address: HashMap<Address, Vec<EndpointKey>>,
-    /// Counters of requests that removed endpoints handled, and of requests that no endpoint handled.
+    /// Sum of the counters of removed endpoints, plus the counters of requests that no endpoint handled.
     pub(super) other_counters: PerfCounters,
 }
 

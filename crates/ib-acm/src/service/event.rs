@@ -25,15 +25,16 @@ pub struct ServiceCounters {
     /// SA requests to join multicast groups.
     pub joins: u64,
     /// Received datagrams that the service cannot use: malformed ACM messages, unknown versions, unusable source
-    /// addresses, and responses with an error status or without a group of the request.
+    /// addresses, and error responses. Also responses that list none of the groups in the request.
     pub malformed: u64,
     /// Unsolicited responses: no request was outstanding, or the response came from another port than the queried one.
     pub unasked: u64,
     /// Messages dropped because the sending port exceeded the rate limit.
     pub flooded: u64,
-    /// Claims of a port to an address or a GID of another port, which the service did not accept.
+    /// Claims that the service did not accept: a port claimed an address or the GID of another port.
     pub conflicts: u64,
-    /// Addresses and GIDs that were not cached because a port or the cache had reached its limit.
+    /// Addresses and GIDs that were not cached: the peer had too many addresses, its port had too many new GIDs, or the
+    /// cache was full.
     pub refused: u64,
 }
 
@@ -64,7 +65,8 @@ pub enum Event {
         /// Reason of the failed join.
         why: String,
     },
-    /// Some routes cannot be derived from multicast groups, because the SA gives other service levels.
+    /// Some routes cannot be derived from multicast groups, because the SA reports service levels that differ from
+    /// those of the groups.
     RoutesDiffer {
         /// The endpoint.
         endpoint: EndpointName,
@@ -83,7 +85,8 @@ pub enum Event {
         /// The endpoint.
         endpoint: EndpointName,
     },
-    /// The SA did not return the paths of the endpoint, so service levels cannot be compared yet.
+    /// The SA did not return the paths of the endpoint, so their service levels cannot be compared with those of the
+    /// groups yet.
     RoutesUnknown {
         /// The endpoint.
         endpoint: EndpointName,

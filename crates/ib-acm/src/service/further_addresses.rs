@@ -1,7 +1,7 @@
 //! The sender's addresses in a message, other than the sender's main address. They are an extension of the ACM
 //! protocol.
 //!
-//! The space behind the list of multicast groups in a message contains as many further addresses of the sender as fit.
+//! The space after the list of multicast groups in a message contains as many further addresses of the sender as fit.
 //! Byte 23 is the number of these addresses; in ibacm the byte is reserved. Each address consists of a type, a length
 //! and the address bytes. ibacm writes zeros in this space and ignores it.
 
@@ -19,7 +19,7 @@ const GROUP_COUNT: usize = 20;
 /// Offset of the list of multicast groups in a message.
 const GROUPS: usize = 152;
 
-/// Writes all addresses except `main` behind the list of multicast groups in a message. Leaves out addresses that do
+/// Writes all addresses except `main` after the list of multicast groups in a message. Leaves out addresses that do
 /// not fit.
 pub(super) fn write_further_addresses(
     bytes: &mut [u8; MAD_LENGTH],
@@ -45,7 +45,7 @@ pub(super) fn write_further_addresses(
     }
 }
 
-/// Returns the addresses behind the list of multicast groups in a message. Stops at the first malformed address.
+/// Returns the addresses after the list of multicast groups in a message. Stops at the first malformed address.
 pub(super) fn read_further_addresses(bytes: &[u8; MAD_LENGTH]) -> Vec<Address> {
     let mut rest = &bytes[(GROUPS + 16 * usize::from(bytes[GROUP_COUNT])).min(MAD_LENGTH)..];
     let mut found = Vec::new();

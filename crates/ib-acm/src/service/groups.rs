@@ -60,9 +60,9 @@ pub(super) const MAX_GROUPS: usize = 6;
 /// Shortest and longest delay until a failed join is retried.
 const JOIN_RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// Component mask bits of the components of [`MCMemberRecord`] that a request to join sets.
+/// Components of [`MCMemberRecord`] in a request to join, as bit numbers of the component mask.
 const JOIN_COMPONENTS: [u8; 14] = [0, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16];
-/// Component mask bits of the components of [`MCMemberRecord`] that a request to leave sets.
+/// Components of [`MCMemberRecord`] in a request to leave, as bit numbers of the component mask.
 const LEAVE_COMPONENTS: [u8; 3] = [0, 1, 16];
 
 /// Result of a completed join.
@@ -82,7 +82,7 @@ pub(super) struct MulticastGroups {
     groups: Vec<MulticastGroup>,
     /// Time of the next periodic join of all groups.
     rejoin: Option<Instant>,
-    /// True if the memberships changed since the endpoint was last announced.
+    /// True if the memberships have changed since the endpoint last started to announce its addresses.
     is_changed: bool,
 }
 
@@ -130,8 +130,8 @@ impl MulticastGroups {
         let before: Vec<Gid> = old.iter().map(|group| group.mgid).collect();
         for spec in wanted_groups(&cx.shared.config, cx.port_state()) {
             let mgid = group_gid(cx.identity.p_key, spec.sl, spec.rate, spec.mtu);
-            // The SM may have lost an earlier membership, so the group is joined again. The endpoint uses the group
-            // until the response is received.
+            // A joined group is joined again, because the SM may have lost the membership. The endpoint continues to
+            // use the group while it waits for the response.
             let kept = old.iter().position(|group| group.mgid == mgid).map(|at| old.remove(at));
             let new = || MulticastGroup {
                 spec,

@@ -1,6 +1,6 @@
 //! Rate limits for each source LID: number of requests, and number of new source GIDs.
 //!
-//! Ports without a request in the last minute are removed, so the table contains only ports with recent requests.
+//! Idle ports are removed when the table grows: their state equals the state of a port that has sent no requests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,8 +9,9 @@ use ib_types::{Gid, Instant};
 
 use crate::cache::Timestamp;
 
-/// Maximum number of requests per second from a port, and maximum number of requests in a burst.
+/// Maximum mean number of requests per second from a port.
 const REQUESTS_PER_SECOND: u32 = 1024;
+/// Maximum number of requests from a port in a burst.
 const BURST: u32 = 4096;
 
 /// Maximum number of new GIDs of a port per minute. It is above 1, because ports with several GIDs are common.
@@ -24,11 +25,11 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct RequestLimiter {
     ports: HashMap<u16, PortRate>,
-    /// If the table has at least this number of ports, idle ports are removed.
+    /// Size of the table, in ports, at which idle ports are removed. A value below [`FEW`] counts as [`FEW`].
     prune_at: usize,
 }
 
-/// If the table has fewer ports than this number, no idle port is removed.
+/// Minimum number of ports in the table for the removal of idle ports.
 const FEW: usize = 64;
 
 /// State of the rate limits of a port.
@@ -65,7 +66,7 @@ impl PortRate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Admitted,
-    /// The request is over the limit, and the caller has to report the port.
+    /// The request exceeds the limit, and the port was not reported in the last minute: the caller has to report it.
     FirstOverLimit,
     OverLimit,
 }

@@ -100,7 +100,7 @@ fn lookup_sa_route(cx: &Context<'_>, peer: &Peer) -> PathLookup {
     }
 }
 
-/// Looks up the route to `lid`, one of several LIDs of a port. The port's main path, `main`, leads to another of them.
+/// Looks up the route to `lid`. `main` is the path to the owner of this LID, but has another destination LID.
 fn lookup_lid(cx: &Context<'_>, peers: &mut PeerTable, lid: u16, main: &PathRecord) -> PathLookup {
     let own = cx.port_state().link;
     if (main.dlid ^ lid) >> own.lmc != 0 {

@@ -29,10 +29,10 @@ pub(super) struct PathQuery {
     retry: Option<Instant>,
 }
 
-/// If there are this many path queries, no refresh of another cached route is started.
+/// If an endpoint has at least this number of path queries, it starts no further refresh of a cached route.
 const MAX_REFRESHES: usize = 1024;
 
-/// If a peer's message contradicts a route, the route is queried again as soon as it has this age.
+/// Minimum age of a route before the service queries the route again because a peer's message contradicts it.
 const CONTRADICTION_DELAY: Duration = Duration::from_secs(10);
 
 /// Shortest and longest delay until a failed refresh is retried.
@@ -108,7 +108,7 @@ impl PathQueries {
     }
 
     /// Queries a cached route again because a peer's message contradicts it. If the route was learned less than 10 s
-    /// ago, delays the query until it is 10 s old.
+    /// ago, delays the query until the route is 10 s old.
     pub(super) fn query_contradicted(
         &mut self,
         cx: &mut Context<'_>,
@@ -134,7 +134,8 @@ impl PathQueries {
         cx.set_timer(at, Timer::PathQuery(target));
     }
 
-    /// Retries a scheduled query if the cached route is still valid, and is in use or contradicted by a peer's message.
+    /// Sends a scheduled query if the cached route is still valid, and either in use or contradicted by a peer's
+    /// message. Otherwise removes the query.
     ///
     /// `route` is the cached route with the time of its last use. `lifetime` is the lifetime of the route; `None` for
     /// no limit.
@@ -160,7 +161,8 @@ impl PathQueries {
         }
     }
 
-    /// Removes a completed resolution from a query. If no other resolution waits for the query, cancels it.
+    /// Removes a completed resolution from a query. Cancels the query if no other resolution
+    /// waits for it.
     pub(super) fn leave(&mut self, cx: &mut Context<'_>, target: PathTarget, tid: u64) {
         let Some(query) = self.0.get_mut(&target) else { return };
         query.resolutions.retain(|&it| it != tid);

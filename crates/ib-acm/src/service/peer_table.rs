@@ -11,7 +11,8 @@ use super::key::PathTarget;
 use crate::Address;
 use crate::cache::{AddressCache, BindResult, Peer, PeerKey, SaRoute, Timestamp};
 
-/// SA route to a LID of a port with several LIDs (LMC > 0), if the port's main route leads to another LID.
+/// SA route to a LID of a port with several LIDs (LMC > 0), if the port's main route [`Peer::route`] leads to another
+/// LID.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LidRoute {
     pub(super) gid: Gid,
@@ -28,7 +29,7 @@ pub(super) struct PeerTable {
     pub(super) cache: AddressCache,
     /// For each LID: GID of the peer that was last known to have the LID.
     by_lid: HashMap<u16, Gid>,
-    /// By LID: routes to the LIDs of ports, except the LIDs to which the main routes lead.
+    /// SA routes by destination LID, other than the main routes ([`Peer::route`]).
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,
     /// Index of the peer slot in `cache` at which the last sweep ended. The next sweep starts after it.
     sweep_position: u32,
@@ -146,8 +147,8 @@ impl PeerTable {
         self.cache.peer(self.cache.lookup(address)?)
     }
 
-    /// Stores the path that the SA returned for a destination. Returns true if the path is the main route to its port,
-    /// and false if it leads to another LID of the port.
+    /// Stores the path that the SA returned for a destination. Returns true if the path is now the main route of its
+    /// port, and false if it leads to another LID of the port than the main route.
     pub(super) fn store_path(
         &mut self,
         target: PathTarget,
@@ -161,7 +162,7 @@ impl PeerTable {
         let key = cache.peer_of(gid, now);
         let by_lid = Address::Lid(path.dlid);
         match target {
-            // A port without names is cached by its GID.
+            // The GID becomes an address of the peer, because the peer may have no other cached address.
             PathTarget::Gid(_) => {
                 cache.bind(&Address::Gid(gid), key, now, false);
                 if cache.lookup(&by_lid) == Some(key) {
@@ -207,8 +208,8 @@ impl PeerTable {
         }
     }
 
-    /// Removes expired routes to LIDs other than the LIDs of main routes. Returns the LIDs whose routes are in use and
-    /// have to be refreshed.
+    /// Removes expired entries of `lid_routes`. Returns the destination LIDs of routes that are in use and have to be
+    /// refreshed.
     pub(super) fn sweep_lid_routes(&mut self, config: &ServiceConfig, now: Instant) -> Vec<u16> {
         let Some(lifetime) = config.route_lifetime(false) else { return Vec::new() };
         self.lid_routes.retain(|_, it| it.route.learned.age(now) < lifetime);
@@ -235,7 +236,7 @@ impl PeerTable {
         let mut result = SweepResult::default();
         cache.sweep(&mut position, count, |key, peer| {
             let age = peer.confirmed.age(now);
-            // A preloaded peer does not expire.
+            // A peer with a preloaded route does not expire if it has no known ACM service.
             let is_preloaded = peer.route.is_some_and(SaRoute::is_preloaded) && peer.qpn == 0;
             if lifetime.is_some_and(|lifetime| age >= lifetime) && !is_preloaded {
                 result.expired.push(key);
@@ -267,7 +268,7 @@ pub(super) struct SweepResult {
     pub(super) expired: Vec<PeerKey>,
     /// Peers in use that have to be verified.
     pub(super) unverified: Vec<PeerKey>,
-    /// Ports whose SA routes are in use and have to be refreshed.
+    /// GIDs of ports whose SA routes are in use and have to be refreshed.
     pub(super) aging_routes: Vec<Gid>,
 }
 

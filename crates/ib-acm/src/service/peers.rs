@@ -104,8 +104,8 @@ impl Peers {
         if group != NO_GROUP || peer.group == NO_GROUP {
             peer.group = group;
         }
-        // If another peer had this LID before, that peer may have moved. So it is checked, unless both GIDs may belong
-        // to the same port.
+        // The former peer of this LID may have moved, so it is checked. It is not checked if it was confirmed within
+        // `SHARED_LID`, because both peers may then be GIDs of one port.
         let mut others = Vec::new();
         let former = self.table.set_lid(lid, gid).filter(|&former| former != gid);
         let cache = &mut self.table.cache;
@@ -161,8 +161,8 @@ impl Peers {
         }
     }
 
-    /// Verifies a peer in use. A peer that was confirmed recently may have addresses in use that were not, because a
-    /// message confirms only the addresses that it contains. In this case, verifies the oldest of these addresses.
+    /// Verifies a peer in use. A message confirms only the addresses that it contains, so a recently confirmed peer can
+    /// have addresses in use that were not confirmed recently. In this case, verifies the oldest of these addresses.
     pub(super) fn verify(
         &mut self,
         cx: &mut Context<'_>,
@@ -195,7 +195,7 @@ impl Peers {
         let gid = cache.peer(key).map(|peer| peer.gid);
         match (is_assigned_by_sm(&address), gid) {
             (false, _) => self.check(cx, groups, key, Some(Claim::Released(address))),
-            // Any response of the peer confirms its GID and its LID.
+            // Any response of the peer confirms its GID and its LID, so a check with any of its addresses suffices.
             (true, _) if cache.address_to_query(key, None).is_some() => {
                 self.check(cx, groups, key, None);
             }

@@ -17,7 +17,7 @@ pub(super) struct PendingRequest {
     pub(super) client: ClientId,
     pub(super) header: ClientHeader,
     pub(super) order: ByteOrder,
-    /// Source address that the service chose for the request; `None` if it chose none. The response contains it.
+    /// Entry of the response with the source address that the service chose; `None` if it chose none.
     pub(super) source: Option<Entry>,
     /// Number that identifies the request in [`PendingRequests`]; `None` if a single endpoint resolves the request.
     pub(super) shared: Option<u64>,

@@ -69,8 +69,8 @@ pub(super) struct Resolutions {
     awaiting_comparison: Vec<u64>,
 }
 
-/// Completed resolutions are removed from a queue when it has more than twice as many entries as there are
-/// resolutions, plus this number.
+/// Completed resolutions are removed from a queue when its length exceeds this number plus twice the number of
+/// resolutions.
 const QUEUE_SLACK: usize = 64;
 
 impl Resolutions {
@@ -169,8 +169,8 @@ impl Resolutions {
                 active if active < depth.div_ceil(2) => self.background_queue.pop_front(),
                 _ => None,
             })?;
-            // Queues may contain completed resolutions. A background resolution that a client has requested later is in
-            // both queues.
+            // The queues can contain completed resolutions. A background resolution that a client requested while it
+            // was queued is in `queue` and in `background_queue`.
             let Some(resolution) = self.by_tid.get_mut(&tid).filter(|it| !it.is_active) else {
                 continue;
             };

@@ -121,7 +121,8 @@ impl Resolver {
         self.announcements.start(cx);
     }
 
-    /// Starts to compare service levels again, if this is configured.
+    /// Compares service levels again if the configuration requires it. Otherwise continues the resolutions that wait
+    /// for the comparison.
     fn compare_service_levels(&mut self, cx: &mut Context<'_>, known: KnownLevels) {
         if !self.policy.schedule_query(cx, &self.groups, known) {
             self.resume_after_comparison(cx);
@@ -270,8 +271,8 @@ impl Resolver {
             cx.shared.counters.malformed += 1;
             return;
         }
-        // The base group is queried only if the cache has no usable owner of the address, so the response replaces a
-        // cached owner.
+        // The service queries the base group only if it has no usable cached owner of the address. A cached owner is
+        // therefore unusable here, and the sender of the response replaces it.
         let mut addresses = vec![resolution.address.clone()];
         let table = &mut self.peers.table;
         if table.owner(&addresses[0]).is_some_and(|peer| peer.gid != sender.gid) {

@@ -45,7 +45,7 @@ pub(super) enum RouteSource {
     Pending,
 }
 
-/// Tells whether service levels that the SA has returned before remain in use.
+/// Treatment of known service levels when all paths are queried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownLevels {
     /// Known service levels remain in use until the SA returns others.
@@ -59,7 +59,7 @@ const SEVERAL: u8 = u8::MAX;
 
 /// Shortest delay before the query of all paths.
 const QUERY_DELAY: Duration = Duration::from_millis(200);
-/// Additional delay for each path whose service level is known and remains in use.
+/// Additional delay before the query of all paths, for each path whose service level is known and remains in use.
 const QUERY_DELAY_PER_PATH: Duration = Duration::from_millis(2);
 /// Longest delay before the query of all paths.
 const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
@@ -87,13 +87,14 @@ struct ServiceLevels {
     common: Option<u8>,
     /// Service levels by destination port. Empty if all paths have the same service level.
     by_port: BTreeMap<Gid, u8>,
-    /// Service level and destination of one path, for the report if it differs from the service levels of groups.
+    /// Service level and destination of the first path. They are reported as an example if this service level differs
+    /// from the service level of a group.
     example: Option<(u8, Gid)>,
     /// Number of paths whose service levels are stored.
     paths: usize,
     /// Number of failed queries of all paths since the last successful query.
     failures: u32,
-    /// Number of consecutive comparisons in which service levels differed from the service levels of groups.
+    /// Number of consecutive comparisons in which service levels of paths differed from those of groups.
     mismatches: u32,
     /// Number of responses to queries of a single path whose service level differed from the stored one.
     surprises: u32,
@@ -170,7 +171,8 @@ impl RoutePolicy {
                 let is_equal = match groups.record(peer.group) {
                     Some(record) => level == Some(record.sl),
                     // Address resolution has not found the group that the endpoint and the peer have in common yet. Any
-                    // joined group may be this group, so one with the service level of the path suffices for now.
+                    // joined group may be this group, so a joined group with the service level of the path suffices for
+                    // now.
                     None => groups.service_levels().any(|group| level == Some(group)),
                 };
                 if is_equal { RouteSource::Group } else { RouteSource::Sa }
@@ -306,7 +308,7 @@ impl RoutePolicy {
         let levels = &mut self.levels;
         let known = levels.of(gid);
         // If paths to the port have different service levels, the service level of a single path does not show whether
-        // the SM has changed anything.
+        // the SM has changed a service level.
         let is_known = known == Some(level) || known == Some(SEVERAL);
         if levels.comparison != Comparison::Complete || is_known {
             return;

@@ -64,8 +64,8 @@ impl SaRequest {
         }
     }
 
-    /// Returns true if the request has the full number of retries. A request has only one retry if no client waits for
-    /// it, or if it is repeated later in any case. So it does not delay other requests.
+    /// Returns true if the request has the full number of retries. Otherwise it has one retry, so that it does not
+    /// delay other requests. No client waits for such a request, or it is repeated later in any case.
     const fn has_all_retries(self) -> bool {
         !matches!(
             self,

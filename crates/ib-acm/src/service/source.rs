@@ -45,7 +45,7 @@ pub(super) fn select_endpoints(
             if let Some((key, own)) = own.and_then(|own| Some((table.owner(&own)?, own))) {
                 return Ok(vec![(key, Some(own))]);
             }
-            // The routing table names no address of an endpoint, so the service chooses the endpoint.
+            // The routing table yields no address of an endpoint as source, so the service chooses the endpoint.
             let keys = table.endpoints.keys().copied();
             let keys = nearest(table, keys, to, request.no_delay);
             let selected = keys.into_iter().map(|key| (key, similar_address(table, key, to)));
@@ -66,8 +66,8 @@ pub(super) fn select_endpoints(
 /// Returns the endpoint that owns the address `to`. If there is none, returns an endpoint in the subnet of the GID
 /// `to`, or in the subnet of the cached owner of `to` if `to` is not a GID.
 ///
-/// If there is no such endpoint either, returns all endpoints that can resolve the name or IP address, unless
-/// `no_delay` is true. In all other cases, returns one endpoint.
+/// Returns several endpoints in one case only: there is no such endpoint, `to` is a name or an IP address, and
+/// `no_delay` is false. They are all endpoints that can resolve `to`.
 fn nearest(
     table: &EndpointTable,
     keys: impl Iterator<Item = EndpointKey>,

@@ -47,7 +47,7 @@ pub struct CachedAddressView {
     pub address: Address,
     /// GID of the peer's port.
     pub gid: Gid,
-    /// LID from which the peer sent messages; 0 if it sent none, and only the SA reports its LID.
+    /// LID from which the peer sent messages; 0 if the peer has sent no message.
     pub lid: u16,
     /// QP of the peer's ACM service; 0 if not known.
     pub qpn: u32,

@@ -70,7 +70,7 @@ struct Net {
     sl: u8,
     /// By destination host: service level of the SA's paths.
     levels: BTreeMap<usize, u8>,
-    /// By destination host: service level of the second path in responses to queries of all paths.
+    /// By destination host: service level of a second path that the SA adds to responses to queries of all paths.
     second_levels: BTreeMap<usize, u8>,
     /// True if the SA responds to no request.
     is_mute: bool,

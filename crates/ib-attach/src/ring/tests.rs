@@ -112,7 +112,7 @@ fn sleeping_side_is_woken() {
     let sleep = |rings: &mut Rings, wants_room| {
         if rings.may_sleep(true, wants_room) {
             let mut files = [ib_os::poll::watched(rings.bell(), false)];
-            ib_os::poll::wait_any(&mut files, 10_000).expect("the process waits");
+            ib_os::poll::wait_any(&mut files, 10_000).expect("polling succeeds");
             assert_ne!(files[0].revents, 0, "a wake-up was missed");
         }
         rings.silence();

@@ -16,12 +16,13 @@ const MAX_WAITING_PACKETS: usize = 4096;
 
 /// A queue pair whose packets are collected.
 pub(super) struct Source {
-    /// The source of the packets. After its end, it is replaced by an [`EndedSource`], so that its ring
-    /// is freed.
+    /// The source of the packets. It is replaced by an [`EndedSource`] when the queue pair has ended and all packets
+    /// are read, so that the trace ring is freed.
     pub(super) packets: Box<dyn PacketSource + Send>,
     has_ended_and_is_written: bool,
     pub(super) name: String,
-    /// Interface numbers in the section for sent, received and lost packets.
+    /// IDs of the pcapng interfaces for sent, received and lost packets in the current section; `None` if the interface
+    /// is not written yet.
     pub(super) interfaces: [Option<u32>; 3],
     /// Packets that were written to the stream.
     pub(super) captured: PacketCounts,
@@ -30,11 +31,12 @@ pub(super) struct Source {
     pub(super) pending: PacketCounts,
     /// Packets that could not be written to the stream.
     pub(super) unwritten: PacketCounts,
-    /// Two values at the beginning of the section: the sum of `captured` and `pending`, and `settled`.
+    /// Counts at the beginning of the section: captured packets (`captured` plus `pending`), and overwritten packets
+    /// (`settled`).
     pub(super) before: [PacketCounts; 2],
     /// Overwritten packets that were counted in `missed` of the packets read so far.
     reported: PacketCounts,
-    /// Overwritten packets that the stream has reported.
+    /// Overwritten packets before the last packet that was written or counted as not written.
     pub(super) settled: PacketCounts,
     /// The batch of packets that was read last.
     taken: Vec<MergedPacket>,
@@ -147,7 +149,7 @@ impl Source {
         }
     }
 
-    /// Reads the next packets. All packets that were read earlier must already be written.
+    /// Reads the next packets into `taken`. The caller must already have written the packets in `taken`.
     fn refill(&mut self, most: usize, packet: &mut Vec<u8>) {
         self.taken.clear();
         self.bytes.clear();

@@ -285,7 +285,7 @@ fn overwritten_packets_are_reported_once_per_direction() {
     assert_eq!(reported, [Some(2), Some(8), Some(5), None]);
     assert_eq!(packets[1].4, ["8 packets sent before this one were overwritten"]);
     // No packet reports the last 4 overwritten packets. They are counted in the second section,
-    // because the first one ended while a packet was read but not written.
+    // because the first section ended while a packet was read but not written.
     let reported: Vec<_> = statistics.iter().map(|it| it.dropped).collect();
     assert_eq!(reported, [Some(8), Some(7), Some(4), Some(0)]);
 }

@@ -195,8 +195,8 @@ impl LineBounds {
         self.ceiling(slope) - self.floor(slope)
     }
 
-    /// Returns the lowest and the highest slope for which a line fits between the points. A line must
-    /// fit with the slope `possible`.
+    /// Returns the lowest and the highest slope of a line below all points of `above` and above all points of `below`.
+    /// `possible` is the slope of one such line. The slopes are limited to ±`FASTEST`.
     fn slopes(&self, possible: f64) -> (f64, f64) {
         let edge = |mut no: f64| {
             if self.width(no) >= 0.0 {
@@ -213,7 +213,7 @@ impl LineBounds {
     }
 }
 
-/// Returns the argument at which a concave function has its maximum.
+/// Returns the argument between `from` and `to` at which a concave function has its maximum.
 fn highest(mut from: f64, mut to: f64, value: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..2 * STEPS {
         let third = (to - from) / 3.0;

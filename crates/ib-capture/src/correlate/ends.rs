@@ -53,8 +53,8 @@ pub(super) fn are_same(streams: &[Stream], files: &[FileCounts]) -> bool {
     of(0) == of(1)
 }
 
-/// For files that do not report the direction of packets, determines the end at which streams were
-/// captured. Returns the files with determined ends, and the files with unknown ends.
+/// For files that do not report the direction of packets, determines the end at which each stream was captured.
+/// Returns the files with a stream whose end was determined, and the files with a stream whose end remains unknown.
 ///
 /// The requester waits longer for a response than the responder needs to send it. Of two captures
 /// of the same packets, the capture with the longer response times was therefore taken at the
@@ -178,8 +178,8 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
     flows
 }
 
-/// Returns true if `received` can contain the packets of `sent` as captured at the receiver. A file
-/// was captured at one end, unless it names its queue pairs: then it can contain both ends.
+/// Returns true if `received` can contain the packets of `sent` as captured at the receiver. Two streams of the same
+/// file match only if the source queue pair is known (`Key::sender` or `Key::datagrams_of`).
 fn can_match(sent: &Stream, received: &Stream) -> bool {
     sent.key.file != received.key.file
         || sent.key.sender.is_some()
@@ -199,8 +199,8 @@ fn common(one: &Stream, other: &Stream) -> usize {
     lanes.iter().sum()
 }
 
-/// Finds for each flow the flow in the other direction. Returns the number of flows for which
-/// several candidates remain.
+/// Finds for each flow the flow in the other direction. Returns the number of flows that have candidates, but no best
+/// candidate.
 pub(super) fn connect(flows: &mut [Flow], streams: &[Stream]) -> u64 {
     let mut between = BTreeMap::<_, Vec<usize>>::new();
     for (number, flow) in flows.iter().enumerate() {

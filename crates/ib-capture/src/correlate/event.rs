@@ -38,8 +38,7 @@ pub enum EventFilter {
     Anything,
     /// The first packet of each sent message of this kind, or the last packet of each received message.
     Message(Kind),
-    /// The first packet of each sent READ response, or the last packet of each received READ response. Also atomic
-    /// responses.
+    /// The first packet of each sent READ response or atomic response, or the last packet of each received one.
     Response,
     /// Acknowledgements.
     Ack,

@@ -152,7 +152,7 @@ pub(super) struct Exchange<'a> {
     pub(super) clocks: &'a Clocks,
 }
 
-/// A message that is assembled from its packets.
+/// A message that is being assembled from its packets.
 struct Open {
     kind: Kind,
     first: u32,
@@ -160,7 +160,7 @@ struct Open {
     bytes: u64,
     sent_again: u32,
     sent: Option<FileTime>,
-    /// Time of the first transmission of the last packet found so far.
+    /// Time of the first transmission of the message's last packet so far.
     sent_last: Option<FileTime>,
     began: Option<FileTime>,
     arrived: Option<FileTime>,
@@ -404,7 +404,7 @@ impl Exchange<'_> {
 }
 
 /// Calls `one` for each of the UD packets at a position, since some services use the same PSN for all packets. Sent
-/// and received packets are paired only if their numbers are equal.
+/// and received packets are paired only if there are equally many.
 fn each(both: &PositionPackets<'_>, mut one: impl FnMut(&PositionPackets<'_>)) {
     let PositionPackets { position, sent, received } = *both;
     let are_paired = sent.len() == received.len();
@@ -417,8 +417,8 @@ fn each(both: &PositionPackets<'_>, mut one: impl FnMut(&PositionPackets<'_>)) {
     }
 }
 
-/// Returns the first time, not before `after`, at which the receiver accepted the packet. If it accepted the packet
-/// only before `after`, returns the first of these times.
+/// Returns the time at which the receiver first accepted the packet at or after `after`. If the receiver accepted the
+/// packet only before `after`, returns the time of the first acceptance.
 fn accepted(both: &PositionPackets<'_>, after: Option<u64>) -> Option<u64> {
     let times = || {
         both.received.iter().filter(|seen| !seen.is(CapturedPacket::DROPPED)).map(|seen| seen.time)

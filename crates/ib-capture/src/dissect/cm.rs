@@ -178,7 +178,8 @@ fn response(data: &[u8]) -> Option<Layer> {
     Some(rtrs::connect_response(&response))
 }
 
-/// Creates the layer of a CM message with the fields of its layout. The caller adds the fields in `except` itself.
+/// Creates the layer of a CM message with the fields of its layout. Leaves out the fields in the list `except`: the
+/// caller adds them.
 fn plain(name: &'static str, fields: &[ib_wire::layout::FieldInfo], bytes: &[u8]) -> Layer {
     let mut layer = Layer::new("cm", name);
     let except = ["private_data", "info", "message", "primary_path", "alternate_path"];

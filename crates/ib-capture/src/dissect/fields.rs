@@ -99,7 +99,7 @@ impl Fields {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// Returns all fields in order.
+    /// Returns all fields in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.0.iter().map(|(name, value)| (*name, value))
     }

@@ -20,8 +20,8 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Parses the payload of a packet; `None` if the common header is missing or its base version
-    /// is not 1.
+    /// Parses the payload of a packet. Returns `None` if the common header is missing, if its base version is not 1, or
+    /// if the payload is longer than a MAD.
     pub(super) fn read(payload: &[u8]) -> Option<Self> {
         const HEADER: usize = 24;
         if payload.len() < HEADER || payload.len() > MAD_LENGTH {

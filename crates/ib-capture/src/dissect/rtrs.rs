@@ -4,8 +4,8 @@
 //! immediate data contain the chunk and the offset of the request. A server writes read data to the client's buffer.
 //! The immediate data of the response contain the chunk and the status.
 //!
-//! If a message has several packets, part of the message is stored until its last packet: the end of a WRITE, or the
-//! start of a SEND.
+//! If a message has several packets, the dissector stores a part of the message until the last packet arrives. Of a
+//! WRITE it stores the end; of a SEND it stores the start.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ use super::layer::Layer;
 /// part.
 const KEPT: usize = 512;
 
-/// Maximum number of stored reads that are outstanding and whose response is an RNBD message, not device data.
+/// Maximum number of entries in `Connection::reads`. When the list is full, the oldest entry is dropped.
 const READS: usize = 32;
 
 /// An end of a connection.
@@ -236,8 +236,7 @@ impl IncompleteMessage {
     }
 }
 
-/// Returns the layer of an info request or response. Both precede all other requests of a
-/// connection.
+/// Returns the layer of a message without immediate data: usually an info request or an info response.
 fn information(message: &CompleteMessage) -> Option<Layer> {
     if let Ok(Message::InfoRequest(request)) = Message::parse(&message.bytes) {
         let name = words(request.name());

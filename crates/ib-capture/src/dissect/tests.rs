@@ -77,8 +77,7 @@ impl Session {
         self.see(to_server, builder.payload(&mad.0), 256)
     }
 
-    /// Dissects the REQ and the REP of a connection. They carry `asks` and `answers` as private
-    /// data.
+    /// Dissects the REQ and the REP of a connection. The private data are `asks` in the REQ, and `answers` in the REP.
     fn connect(&mut self, asks: &[u8], answers: &[u8]) -> [Dissected; 2] {
         let source = (CLIENT.0, 0x1234).into();
         let cma = CmaHeader { source, destination: SERVER.0.into() };

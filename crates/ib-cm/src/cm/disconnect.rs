@@ -58,7 +58,7 @@ impl Cm {
             State::ReqReceived | State::RepReceived => {
                 self.reject(now, id, RejectReason::CONSUMER, b"")?;
             }
-            // The REJ is valid whether or not the peer has received the REP.
+            // The peer accepts the REJ whether or not it has received the REP.
             State::RepSent => {
                 let mad = connection.rej(RejectReason::CONSUMER, &[], [0; 148]);
                 self.send_cached(id, mad);
@@ -203,7 +203,8 @@ impl Cm {
         let connection = self.get_mut(id);
         let mut wait = connection.time_wait;
         if matches!(before, State::ReqSent | State::ReqReceived) {
-            // No packets are in flight. Time-wait only lasts as long as the peer may repeat a message.
+            // Without an established connection, no data packets are in flight. Time-wait lasts only as long as the CM
+            // has to respond to repeated messages of the peer.
             wait = answer_time + connection.mra_timeout;
         }
         self.deadlines.set(Key::Connection(id), Timer::TimeWait, now + wait);

@@ -17,7 +17,7 @@ use crate::id::{ConnectionId, ListenerId, ServiceId};
 use crate::params::{AcceptParams, to_route};
 use crate::timers::Key;
 
-/// Code in a REP which means that alternate paths are not supported.
+/// Value of the field `failover_accepted` in a REP: alternate paths are not supported.
 const FAILOVER_UNSUPPORTED: u8 = 1;
 
 /// Listener and private data of a valid REQ.
@@ -211,9 +211,10 @@ impl Cm {
         })));
     }
 
-    /// Finds the peer address with the most connections that wait for their RTU, and ends the oldest of them.
+    /// Finds the peer address with the most connections that wait for their RTU, and ends the oldest of these
+    /// connections.
     ///
-    /// The connection has no time-wait, so that evicted connections never fill the table of connections.
+    /// An evicted connection skips time-wait, so that evicted connections never fill the table of connections.
     fn evict_half_open(&mut self, now: Instant) {
         let Some(connection) = self.connections.oldest_awaiting_rtu() else { return };
         let (id, route) = (connection.id, connection.route);
@@ -238,7 +239,7 @@ impl Cm {
         match connection.state {
             State::ReqReceived => self.send_mra_again(id),
             State::RepSent => self.repeat(id),
-            // The CM keeps the REJ while the peer repeats its REQ.
+            // The last message is the REJ of this REQ. The CM caches the REJ while the peer repeats the REQ.
             State::TimeWait if connection.last.is_some() => {
                 self.repeat(id);
                 self.keep_response(now, Key::Connection(id));

@@ -159,8 +159,8 @@ impl Cm {
             return self.connections.by_comm_id(guid, rej.local_comm_id);
         }
         let connection = self.connections.get(ConnectionId(rej.remote_comm_id))?;
-        // Before the REP is received, the peer's communication ID is unknown and cannot be compared. A REJ of a REP is
-        // invalid then, because the active side sends no REP.
+        // Before the active side receives the REP, it does not know the peer's communication ID and cannot compare it.
+        // The active side sends no REP, so a REJ of a REP is invalid.
         let matches = match connection.remote {
             None => rej.message != ReferencedMessage::REP,
             Some(remote) => remote.comm_id == rej.local_comm_id,
@@ -190,7 +190,8 @@ impl Cm {
         if mra.message != awaited {
             self.counters.unexpected += 1;
         } else if connection.is_extended {
-            // Only one MRA is accepted per transmission of the message, so that the CM does not wait forever.
+            // The CM accepts only one MRA each time that it sends its REQ or REP. Otherwise the peer could make it wait
+            // forever.
             self.counters.duplicates += 1;
         } else {
             let more = self.config.limited_timeout(mra.service_timeout);

@@ -7,8 +7,8 @@ use ib_os::scheduling::usage;
 /// Limits the processor time of a background thread. While no other thread needs the processor, the background thread
 /// may use all of it. Otherwise it may use only a small part.
 ///
-/// A `SCHED_IDLE` thread still disturbs others on busy processors. A woken thread waits for a context switch and finds
-/// cold caches. Processors also share caches and memory bandwidth.
+/// Even a `SCHED_IDLE` thread slows other threads on busy processors. When another thread wakes up, it waits for a
+/// context switch and finds cold caches. Processors also share caches and memory bandwidth.
 ///
 /// A preemption of the background thread shows that another thread needs the processor. Each preemption therefore
 /// reduces the fraction of a processor that the background thread may use.

@@ -174,8 +174,8 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Opens the target and starts the recorder thread. If a condition in `autostop` ends the capture, this thread asks
-    /// the driver thread to deselect the queue pairs.
+    /// Opens the target and starts the recorder thread. When the capture ends by a condition in `autostop` or an error,
+    /// the recorder thread requests the driver thread to deselect the queue pairs.
     fn prepare(&self, options: CaptureOptions, link: Link) -> Result<Prepared, CaptureError> {
         let CaptureOptions { target, adapters, mut selection, autostop, keep } = options;
         let number = {
@@ -215,8 +215,8 @@ impl<T: HcaOwner> Captures<T> {
         }
         lock(&self.state).running.insert(number, running);
         if is_over.load(Ordering::SeqCst) {
-            // The capture has already ended. If its request to deselect was run before the entry was inserted, it
-            // found no queue pairs.
+            // The capture has already ended. If the driver thread has run the `deselect` of `on_end` before `running`
+            // contained the capture, that call has deselected no queue pairs.
             self.deselect(all, number);
         }
         Ok(number)
@@ -246,7 +246,7 @@ impl<T: HcaOwner> Captures<T> {
         };
         for number in numbers {
             let Some(mut running) = lock(&self.state).running.remove(&number) else { continue };
-            // If the new HCA refuses the selection, the capture continues without this HCA.
+            // If the new HCA cannot trace the selected queue pairs, the capture continues without this HCA.
             self.select_of(all, adapter, &mut running).ok();
             lock(&self.state).running.insert(number, running);
         }
@@ -278,7 +278,8 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Returns the reason why the capture captures no queue pair yet; `None` if it captures one.
+    /// Returns the reason why a capture has no queue pair yet; `None` if it has at least one, or if the reason is
+    /// unknown.
     #[must_use]
     pub fn waits(&self, number: u64) -> Option<String> {
         let selected = lock(&self.state).running.get(&number)?.selected.clone();

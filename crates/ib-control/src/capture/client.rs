@@ -28,10 +28,10 @@ pub enum ClientError {
         /// The I/O error of the socket.
         source: io::Error,
     },
-    /// The program does not respond.
+    /// The program does not respond. Holds the name of its socket.
     #[error("{0} does not respond")]
     Silent(String),
-    /// The program has disconnected.
+    /// The program has disconnected. Holds the name of its socket.
     #[error("{0} has disconnected")]
     Gone(String),
     /// The response is malformed; the program is probably of another version.
@@ -42,7 +42,7 @@ pub enum ClientError {
         /// The reason why the response is malformed.
         what: String,
     },
-    /// The socket belongs to another user.
+    /// The socket belongs to another user. Holds the name of the socket.
     #[error("{0} belongs to another user")]
     Foreign(String),
     /// The program refused the request.
@@ -83,12 +83,13 @@ impl CaptureClient {
     /// Connects to the program that has the given socket name.
     ///
     /// # Errors
-    /// Fails if no process listens on the socket, or if the process belongs to another user.
+    /// Fails if no process listens on the socket, or if the process belongs to another user. Root can connect to the
+    /// programs of all users.
     pub fn connect(name: &str) -> Result<Self, ClientError> {
         let socket = seqpacket::call(name);
         let socket = socket.map_err(|source| ClientError::Io { name: name.to_owned(), source })?;
-        // Any user can bind this abstract name, so the client checks the peer. Root accepts a program of any user if
-        // its process ID is the one in the name.
+        // Any user can bind this abstract name, so the client checks the user of the server process. Root accepts a
+        // server of any user whose process ID is the one in the name.
         let is_right = |other: &UCred| {
             let own = rustix::process::geteuid();
             let pid = pid_of(name);
@@ -161,10 +162,11 @@ impl CaptureClient {
                 }
             }
             if more.is_none() && more_captures.is_none() {
-                let all = all.expect("`all` was set before the lists are complete");
+                let all = all.expect("the first response has set `all`");
                 return Ok(ProgramInfo { more_from: None, more_captures_from: None, ..all });
             }
-            // The maximum start number requests no more entries of a list that is already complete.
+            // If a list is already complete, the next request starts at the maximum number. The response then contains
+            // no further entries of this list.
             from = more.unwrap_or((u32::MAX, u32::MAX));
             captures_from = more_captures.unwrap_or(u64::MAX);
         }

@@ -15,7 +15,8 @@ use ib_os::inbox::Handle;
 /// the packet reader, and returns the reader if no capture uses it.
 pub type OnReader = Box<dyn FnMut(u32, SelectionId, PacketReader) -> Option<PacketReader> + Send>;
 
-/// Owner of HCAs, which a driver thread runs: one HCA, several, or those of the hosts of a simulated fabric.
+/// Owner of a program's HCAs: one HCA, several HCAs, or the HCAs of all hosts of a simulated fabric. One driver thread
+/// runs all these HCAs.
 pub trait HcaOwner: Sized + 'static {
     /// Returns a handle by which other threads run code in the driver thread.
     ///

@@ -43,7 +43,7 @@ pub enum CaptureRequest {
         capture: u64,
         /// Number of payload bytes to keep of each message.
         payload: Option<u16>,
-        /// Keep only sent packets, only received packets, or (`Some(None)`) both.
+        /// Direction of the packets to keep; `Some(None)` for both directions.
         direction: Option<Option<WireDirection>>,
         /// Operation codes of the packets to keep; empty for all.
         opcodes: Option<Vec<u8>>,
@@ -92,7 +92,7 @@ pub struct WireTrace {
     pub payload: u16,
     /// See [`PacketTrace::ring_bytes`].
     pub ring_bytes: usize,
-    /// Keep only sent packets or only received packets; `None` for both.
+    /// Direction of the packets to keep; `None` for both directions.
     pub direction: Option<WireDirection>,
     /// Operation codes of the packets to keep; empty for all.
     pub opcodes: Vec<u8>,
@@ -342,13 +342,13 @@ pub struct CountInfo {
     pub captured: u64,
     /// Packets that were overwritten in their ring before they were read.
     pub overwritten: u64,
-    /// Packets that were read, but not written to the file.
+    /// Packets that were read, but not written to the files.
     pub unwritten: u64,
     /// Packets that were kept for a trigger and then discarded.
     pub skipped: u64,
-    /// Packets sent during the trace.
+    /// Sent packets that the HCA has traced.
     pub sent: u64,
-    /// Packets received during the trace.
+    /// Received packets that the HCA has traced.
     pub received: u64,
     /// Packets that the simulated fabric lost, according to its notifications.
     pub lost: u64,
@@ -360,14 +360,14 @@ pub struct CountInfo {
     pub lost_counts: DirectionInfo,
 }
 
-/// Counts of the sent packets, of the received ones, or of the lost ones.
+/// Counters of one kind of packets: sent, received or lost.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionInfo {
     /// Packets that were written to the files.
     pub captured: u64,
     /// Packets that were overwritten in their ring before they were read.
     pub overwritten: u64,
-    /// Packets that were read, but not written to the file.
+    /// Packets that were read, but not written to the files.
     pub unwritten: u64,
     /// Packets that were kept for a trigger and then discarded.
     pub skipped: u64,

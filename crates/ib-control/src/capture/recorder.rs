@@ -25,8 +25,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 const HIGH_FILL: f64 = 0.5;
 const LOW_FILL: f64 = 0.125;
 
-/// Total size of the rings in bytes up to which the ring of an added queue pair is prefaulted. Among thousands of queue
-/// pairs most are idle, and prefaulting would waste memory on their rings.
+/// Limit in bytes for prefaulting: the ring of an added queue pair is prefaulted only if all rings together are not
+/// larger. Of thousands of queue pairs most are idle, and prefaulting their rings would waste memory.
 const PREPARED: u64 = 256 << 20;
 
 /// Number of bytes that are collected before they are written.
@@ -154,7 +154,7 @@ impl Recorder {
         self.end_time
     }
 
-    /// Returns a handle through which queue pairs are added.
+    /// Returns a handle that adds queue pairs to the capture.
     #[must_use]
     pub fn handle(&self) -> RecorderHandle {
         RecorderHandle(self.commands.clone())
@@ -230,7 +230,8 @@ struct Work {
 }
 
 impl Work {
-    /// Captures until the recorder is finished. Returns the capture, whose last packets are not written yet.
+    /// Collects and writes packets until the `Finish` command arrives. Returns `self`, whose `finish` then writes the
+    /// last packets.
     fn run(mut self) -> Self {
         ib_os::scheduling::only_when_idle();
         self.duty_limit = DutyLimit::new();
@@ -280,7 +281,7 @@ impl Work {
                 std::thread::sleep(PAUSE);
             }
         }
-        // Packets that are still in the rings are counted as unwritten.
+        // The capture has ended, so `collect` only counts the packets that are still in the rings as unwritten.
         self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
         self.update_progress(true);
     }
@@ -360,7 +361,8 @@ impl Work {
                 return;
             }
             if is_hasty && self.begun_finishing.elapsed() > READER_TIMEOUT * 5 {
-                // Packets arrive faster than the target accepts them, so the rest is left unwritten.
+                // New packets arrive as fast as the target accepts them, so the loop might never end. The remaining
+                // packets are not written.
                 return;
             }
             if !is_hasty {

@@ -309,7 +309,8 @@ fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = 0;
     std::iter::from_fn(move || {
         let length = blocks.get(end + 4..end + 8)?.try_into().ok()?;
-        // Every pcapng block has at least 12 bytes: its type and, at both ends, its length.
+        // A pcapng block has at least 12 bytes: 4 of type and two lengths of 4. The minimum makes the iteration advance
+        // even if a length is wrong.
         end += (u32::from_le_bytes(length) as usize).max(12);
         Some(end)
     })
@@ -357,13 +358,15 @@ impl Pending {
 fn open_stream(stream: &OwnedFd) -> io::Result<(File, WriteMode)> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(stream)?.st_mode);
     if kind == FileType::Fifo {
-        // Other processes share the open file description, so its flags must not change. The pipe is opened again.
+        // Other processes share the open file description, so `O_NONBLOCK` must not be set on it. Opening the pipe
+        // again creates another open file description.
         let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
         let mut options = OpenOptions::new();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
         return match options.write(true).open(path) {
             Ok(file) => Ok((file, WriteMode::Eagain)),
-            // The pipe belongs to another user, who has passed its descriptor to this process.
+            // The pipe belongs to another user, so this process cannot open it again. The process then uses the
+            // descriptor that it was passed, and polls before each write.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Ok((File::from(stream.try_clone()?), WriteMode::Polled))
             }

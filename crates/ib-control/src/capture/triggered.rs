@@ -3,8 +3,8 @@
 use ib_link::{PacketCounts, PacketRecord, PacketSource};
 use ib_types::Qpn;
 
-/// The packets of a queue pair whose trace has a trigger: the last ones before the trigger, and those after it. If no
-/// trigger occurs, no packets are returned.
+/// Packet source of a queue pair whose trace has a trigger. Returns the last `keep` packets before the trigger (all if
+/// `None`), and the packets after the trigger. If no trigger occurs, returns no packets.
 pub(super) struct TriggeredSource<S> {
     source: S,
     keep: Option<u64>,

@@ -51,7 +51,10 @@ fn stalled_client_does_not_block_others() {
     let mut server = LineServer::bind(&base).expect("the name is free");
     let (mut slow, slow_key) = connect(&base, &mut server);
     let (mut quick, quick_key) = connect(&base, &mut server);
-    let (slow_key, quick_key) = (slow_key.expect("accepted"), quick_key.expect("accepted"));
+    let (slow_key, quick_key) = (
+        slow_key.expect("the server accepts the first client"),
+        quick_key.expect("the server accepts the second client"),
+    );
     slow.write_all(b"one\ntwo\n").expect("the socket accepts the line");
     assert_eq!(server.next_line(slow_key), Received::Line("one".to_owned()));
     server.answer(slow_key, &"x".repeat(1_000_000));
@@ -107,7 +110,7 @@ fn refusals_are_sent_and_counted() {
         .read_to_string(&mut answer)
         .expect("the server sends a reason and closes the connection");
     assert!(answer.starts_with("{\"ok\":false") && answer.contains("too many"), "{answer}");
-    let (mut stream, key) = kept.into_iter().next().expect("`kept` is not empty");
+    let (mut stream, key) = kept.into_iter().next().expect("the server has clients");
     let writer = std::thread::spawn(move || {
         // The write may fail, since the server closes the connection before it has read all data.
         let _ = stream.write_all(&[b'x'; LONGEST + 5000]);

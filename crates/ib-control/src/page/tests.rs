@@ -9,10 +9,10 @@ fn request(request: &str) -> String {
     let server = PageServer::bind(LOOPBACK).expect("a port is free");
     let address = server.address().expect("the listener has an address");
     server.serve(|| "up 1\n".to_owned()).expect("a thread can be created");
-    let mut stream = TcpStream::connect(address).expect("connected");
-    stream.write_all(request.as_bytes()).expect("sent");
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    stream.write_all(request.as_bytes()).expect("the socket accepts the request");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("answered");
+    stream.read_to_string(&mut answer).expect("the response can be read");
     answer
 }
 
@@ -44,10 +44,10 @@ fn idle_clients_do_not_block_others() {
     let address = server.address().expect("the listener has an address");
     server.serve(|| "up 1\n".to_owned()).expect("a thread can be created");
     let silent: Vec<TcpStream> =
-        (0..80).map(|_| TcpStream::connect(address).expect("connected")).collect();
-    let mut stream = TcpStream::connect(address).expect("connected");
+        (0..80).map(|_| TcpStream::connect(address).expect("the server listens")).collect();
+    let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(CLIENT_TIMEOUT / 2)).expect("the socket accepts a read timeout");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("the socket accepts the request");
     let mut answer = String::new();
     stream
         .read_to_string(&mut answer)

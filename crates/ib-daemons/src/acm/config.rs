@@ -35,11 +35,11 @@ pub struct AcmConfig {
     pub tcp: Option<SocketAddr>,
     /// How long the daemon polls for another request before it sleeps, in microseconds.
     pub spin: u64,
-    /// Directory of the default configuration files.
+    /// Directory of the options file and the address file, unless `options` and `addresses` name others.
     pub config: PathBuf,
-    /// The options file; `None` for the default one.
+    /// The options file; `None` for `ibacm_opts.cfg` or, if absent, `acm_opts.cfg` in the directory `config`.
     pub options: Option<PathBuf>,
-    /// The address file; `None` for the default one.
+    /// The address file; `None` for `ibacm_addr.cfg` or, if absent, `acm_addr.cfg` in the directory `config`.
     pub addresses: Option<PathBuf>,
     /// The log file; `stdout` and `stderr` stand for the standard streams.
     pub log: Option<PathBuf>,
@@ -57,7 +57,7 @@ impl AcmConfig {
         self.socket.is_none() && self.tcp.is_none()
     }
 
-    /// Returns true if a log file was configured, or an options file, which can name one.
+    /// Returns true if `log` is set, or if `options` is set. The options file can name a log file.
     pub(super) const fn names_log(&self) -> bool {
         self.log.is_some() || self.options.is_some()
     }

@@ -63,8 +63,8 @@ impl AcmRequest {
         })
     }
 
-    /// Executes a request and returns the reply line. For [`AcmRequest::Reload`], the caller must first read the files
-    /// again.
+    /// Executes a request and returns the reply line. For [`AcmRequest::Reload`], the caller must first read the
+    /// configuration, address and route files again.
     pub(super) fn execute(&self, service: &mut Service, server: &Server) -> String {
         let result = match self {
             Self::Status => Ok(status(service, server)),

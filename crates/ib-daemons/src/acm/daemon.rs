@@ -190,7 +190,8 @@ impl Daemon {
             if is_watched { clock::now() + ROUTE_CHECK } else { Instant::NEVER };
     }
 
-    /// Reads the routes to preload for the ports that `which` selects.
+    /// Reads from the route file the routes to preload for the ports that `which` selects. Ports without a LID are
+    /// skipped.
     fn paths(
         &self,
         settings: &Settings,
@@ -327,7 +328,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Removes failed ports, whose indices must be in ascending order. Fails if no port would be left.
+    /// Removes failed ports. The caller passes their indices in ascending order. Fails if no port would be left.
     fn remove_ports(&mut self, failed: Vec<(usize, String)>) -> Result<(), DaemonError> {
         failed.into_iter().rev().try_for_each(|(index, why)| self.remove_port(index, why))
     }

@@ -13,7 +13,7 @@ pub struct AcmStatus {
     pub(super) programs: usize,
     /// Number of pending requests.
     pub(super) waiting: usize,
-    /// Counters by name.
+    /// Counters of the service, by name.
     pub(super) counts: BTreeMap<String, u64>,
 }
 
@@ -25,14 +25,15 @@ pub(super) struct AcmEndpoint {
     pub(super) pkey: u16,
     pub(super) up: bool,
     pub(super) addresses: Vec<String>,
-    /// GIDs of the multicast groups.
+    /// MGIDs of the multicast groups that the port has joined.
     pub(super) groups: Vec<String>,
-    /// Number of cached addresses, and of the ports that have them.
+    /// Number of cached addresses.
     pub(super) known: usize,
+    /// Number of ports that have the cached addresses.
     pub(super) peers: usize,
-    /// Counters by name.
+    /// The counters of `ib_acme -P` for this endpoint, by name.
     pub(super) counters: BTreeMap<String, u64>,
-    /// True if the port has queue pairs for datagrams.
+    /// True if the port has UD QPs.
     pub(super) datagrams: bool,
 }
 
@@ -44,15 +45,15 @@ pub struct AcmCachedAddress {
     pub(super) lid: u16,
     pub(super) qpn: u32,
     pub(super) age_s: u64,
-    /// True if the address comes from a file.
+    /// True if the service has preloaded the address from a file.
     pub(super) preloaded: bool,
-    /// True if the route of the SA is cached, too.
+    /// True if a route to the address is cached: from the SA, or preloaded from a file.
     pub(super) sa_route: bool,
 }
 
-/// The result of a flush.
+/// The result of a cache flush.
 #[derive(Serialize, JsonSchema)]
 pub struct AcmFlushed {
-    /// Number of removed addresses.
+    /// Number of addresses that were removed from the cache.
     pub(super) forgotten: usize,
 }

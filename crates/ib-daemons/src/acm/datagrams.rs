@@ -128,9 +128,8 @@ impl Datagrams {
 
     fn receive_into(&self, hca: &mut Hca, now: Instant, partition: u16, slot: u32) {
         let Some(partition_qp) = self.qps.get(&partition) else { return };
-        let lkey = hca
-            .key(partition_qp.region)
-            .expect("`close` deregisters the region after it destroys the QP");
+        let lkey =
+            hca.key(partition_qp.region).expect("the region is registered while the QP exists");
         let addr = u64::from(slot) * SLOT as u64;
         let data = Data::One(Sge { addr, length: SLOT as u32, lkey });
         let wr = RecvWr { wr_id: RECEIVE | u64::from(slot), data };

@@ -20,8 +20,8 @@ pub struct DevicePort {
     device: Device,
     datagrams: Datagrams,
     mads: VecDeque<Incoming>,
-    /// Names of the port that no address file has to assign: the name of the simulated node, and the IP addresses of
-    /// the port.
+    /// Names that the port has without an address file: the name of the simulated node, and the IP addresses of the
+    /// port.
     names: Vec<Address>,
 }
 
@@ -71,7 +71,8 @@ impl DevicePort {
         self.device.begin_wait()
     }
 
-    /// Must be called after the file descriptors were polled. `readable` states which of them are readable.
+    /// Ends a wait, after the caller has polled the file descriptors of [`Self::files`]. `readable` states which of
+    /// them are readable.
     ///
     /// # Errors
     /// Fails if the simulator has exited.

@@ -23,7 +23,8 @@ const PORT_LINK: &str = "/run/ibacm.port";
 pub(super) struct Published(Vec<PathBuf>);
 
 impl Published {
-    /// Publishes the addresses on which the service listens, if they come from the options file.
+    /// Creates the link to the Unix socket, or the file and the link with the TCP port number. Creates nothing if the
+    /// command line specifies the sockets.
     pub(super) fn new(args: &AcmConfig, options: &Options) -> Result<Self, DaemonError> {
         let mut published = Self(Vec::new());
         if !args.has_default_sockets() {

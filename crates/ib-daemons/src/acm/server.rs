@@ -101,7 +101,7 @@ struct Client {
     /// Bytes of replies. The first `sent` of them were passed to the socket already.
     output: Vec<u8>,
     sent: usize,
-    /// Number of requests whose replies [`Server::reply`] has to send.
+    /// Number of requests that were passed to `handle` and wait for a reply through [`Server::reply`].
     pending: u32,
     /// True if the socket may have unread data; false after a read has found none.
     is_readable: bool,

@@ -19,7 +19,7 @@ struct PortEntry {
     names: Vec<Address>,
     state: PortState,
     changes: u64,
-    /// Events of the HCA that the service does not handle. They are kept for the caller.
+    /// Events of the HCA that are not for the service. [`SimPorts::poll_event`] returns them.
     other_events: VecDeque<DeviceEvent>,
     mads: VecDeque<Incoming>,
 }
@@ -91,7 +91,7 @@ impl SimPorts {
         Some(SimPort { entry, sim, devices, port })
     }
 
-    /// Returns the next event of a port's HCA that the service does not handle.
+    /// Returns the next event of a port's HCA that is not for the ACM service.
     pub fn poll_event(&mut self, port: PortId) -> Option<DeviceEvent> {
         self.ports.get_mut(&port)?.other_events.pop_front()
     }

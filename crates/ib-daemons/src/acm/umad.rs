@@ -185,7 +185,8 @@ impl UmadPort {
         }
     }
 
-    /// Handles one response to a query of attributes. After the last response the port's state is updated.
+    /// Handles one response to the queries that [`UmadPort::query_port`] has started. The last response updates the
+    /// port's state.
     fn handle_completion(&mut self, completion: &Completion) {
         let Ok(message) = &completion.result else { return };
         let start = P_KEYS_PER_BLOCK * message.mad().attribute_modifier() as usize;
@@ -268,7 +269,8 @@ fn state_of(port: &LinkPort, info: &PortInfo, keys: &[PKey]) -> PortState {
         mtu: info.neighbor_mtu,
         rate: info.rate(),
         p_keys: keys.iter().copied().filter(|key| key.0 & 0x7fff != 0).collect(),
-        // A umad device does not report client reregistration. A port without UD QPs has no multicast groups to rejoin.
+        // Client reregistrations are not counted: a umad device does not report them, and a port without UD QPs has no
+        // multicast groups to rejoin.
         registrations: 0,
         has_datagrams: false,
         names: Vec::new(),

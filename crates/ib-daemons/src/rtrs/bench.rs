@@ -37,7 +37,7 @@ use workload::Workload;
 /// Maximum number of errors that are printed. Further errors are only counted.
 const PRINTED_ERRORS: u64 = 10;
 
-/// To find a random block that no outstanding command overlaps, at most this many blocks are tried.
+/// Maximum number of random blocks that are tried to find one that no outstanding command overlaps.
 const TRIES: u32 = 64;
 
 /// Results of a benchmark. The field names are JSON keys.
@@ -197,7 +197,7 @@ impl<'a> Bench<'a> {
             outstanding: vec![None; depth],
             free: (0..depth).rev().collect(),
             verifier: config.verify.then(|| Verifier::new(workload.size())),
-            latencies: Histogram::new(3).expect("3 significant digits are allowed"),
+            latencies: Histogram::new(3).expect("a histogram supports 3 significant digits"),
             begun: WallClock::now(),
             took: Duration::ZERO,
             ios: 0,
@@ -246,8 +246,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Reads all written blocks back and verifies their data. In the report, these reads are counted only as errors, if
-    /// they fail.
+    /// Reads all written blocks back and verifies their data. In the report, failures of these reads count as errors.
+    /// Successful ones are omitted.
     fn read_back(&mut self, disk: &mut RemoteDisk) -> Result<(), DaemonError> {
         let before = (self.ios, self.bytes, self.submitted, self.latencies.clone());
         let (mut offset, step) = (0, self.config.sizes.most);

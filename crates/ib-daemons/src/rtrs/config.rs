@@ -11,7 +11,7 @@ use ib_types::Mtu;
 use super::endpoint::{Network, RequestedPath};
 use crate::own_capture::OwnCapture;
 
-/// Configuration of the HCAs.
+/// Configuration of the HCAs of an RTRS client or server.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
     /// Name of the simulator to whose fabric the HCAs are attached; `None` for RoCEv2.
@@ -28,7 +28,7 @@ pub struct LinkConfig {
     pub peer_udp_port: Option<u16>,
     /// True if IPv4 packets with a UDP checksum of zero are accepted.
     pub allow_zero_checksum: bool,
-    /// Maximum MTU; `None` for the MTU of the network.
+    /// Upper limit of the path MTU; `None` for the limit of the port only.
     pub mtu: Option<Mtu>,
     /// How long the HCA is polled before the process sleeps, in microseconds.
     pub spin: u64,
@@ -71,7 +71,7 @@ pub struct RemoteDeviceConfig {
     pub need_invalidation: bool,
     /// How long to wait until the device is open for the first time.
     pub wait: Duration,
-    /// True if a Linux server is trusted not to lose writes that were not flushed.
+    /// True if a Linux server is trusted to keep unflushed writes when the session is lost.
     pub trust_cache: bool,
     /// Delay in milliseconds before a failed path is reconnected.
     pub reconnect_delay: u64,
@@ -79,7 +79,7 @@ pub struct RemoteDeviceConfig {
     pub control: ControlConfig,
     /// Options of the capture of all QPs; `None` for no capture.
     pub capture: Option<OwnCapture>,
-    /// Configuration of the HCAs.
+    /// Configuration of the client's HCAs.
     pub link: LinkConfig,
 }
 
@@ -95,9 +95,9 @@ pub struct Export {
 /// Where the data of an exported device is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// In memory; the value is the size in bytes.
+    /// The data is in memory; the value is the size in bytes.
     Memory(u64),
-    /// In a file or on a block device.
+    /// The data is in a file or on a block device with this path.
     File(PathBuf),
 }
 
@@ -108,7 +108,7 @@ pub struct RtrsServeConfig {
     pub listen: Vec<SocketAddr>,
     /// Exported devices.
     pub export: Vec<Export>,
-    /// `rdma_cm` port of the HCAs in a simulated fabric.
+    /// `rdma_cm` port on which HCAs in a simulated fabric listen for clients.
     pub port: u16,
     /// Maximum number of outstanding requests of each session.
     pub queue_depth: u64,
@@ -122,7 +122,7 @@ pub struct RtrsServeConfig {
     pub control: ControlConfig,
     /// Options of the capture of all QPs; `None` for no capture.
     pub capture: Option<OwnCapture>,
-    /// Configuration of the HCAs.
+    /// Configuration of the server's HCAs.
     pub link: LinkConfig,
 }
 

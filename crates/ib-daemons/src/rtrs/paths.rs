@@ -1,4 +1,4 @@
-//! The client's HCAs at the endpoints of paths, and the resolution of paths to servers.
+//! Opens the client's HCAs at the local endpoints of paths, and finds the addresses of the servers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,7 +15,8 @@ use super::endpoint::{Endpoint, RequestedPath};
 use crate::adapter::{self as port, PortOptions};
 use crate::error::DaemonError;
 
-/// The client's HCAs at the endpoints of paths: by IP address, or by port of a simulated fabric.
+/// The client's open HCAs, which are the local endpoints of its paths. Each HCA has an IP address, or a port of a
+/// simulated fabric.
 pub(super) struct PathSources {
     link: LinkConfig,
     port: u16,

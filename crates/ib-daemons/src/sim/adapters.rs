@@ -4,12 +4,12 @@
 //! MADs of the management classes that it has registered. If the HCA's process is killed, the port is Down until
 //! another HCA attaches. If the process itself detaches the HCA, the port state is unchanged.
 //!
-//! Several HCAs can share a port if they serve different management classes. Each HCA has a block of QP numbers, by
-//! which the HCA of a packet is found. All HCAs at the port receive its multicast packets.
+//! Several HCAs can share a port if they serve different management classes. Each HCA has a block of QP numbers, so
+//! that the destination QP number of a packet selects the HCA. All HCAs at the port receive multicast packets.
 //!
-//! An HCA has connections if it serves the CM class or no class. If such an HCA does not read its packets, the packets
-//! wait at the port. If another HCA, such as that of an ACM service, does not read its packets, they are dropped, so
-//! that they do not block connections.
+//! An HCA has connections if it serves the CM class or no class. While the ring to such an HCA is full, packets for it
+//! wait at the port. If the ring to an HCA without connections is full, such as that of an ACM service, packets for it
+//! are dropped. So an HCA without connections never blocks the connections of other HCAs at the port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,7 +38,8 @@ use ports::{PortAttributes, details, locate};
 /// If this many packets wait in the output queue of a port, further packets of its HCA stay in the ring of the HCA.
 const MOST_WAITING: usize = 32;
 
-/// Added to `MOST_WAITING` for an HCA without connections, so that packets of other HCAs at its port do not block it.
+/// Number of packets beyond `MOST_WAITING` that may wait before the ring of an HCA without connections is left unread.
+/// So HCAs with connections at the same port cannot block it.
 const MORE_WAITING: usize = 8;
 
 /// Maximum number of frames that are taken from one HCA in one round of the event loop.
@@ -87,7 +88,7 @@ pub(super) struct Adapters {
     /// True if frames were moved in the last round of the event loop, or if a process has woken the simulator since
     /// then.
     is_busy: bool,
-    /// Number of packets whose SLID was not a LID of the sending port.
+    /// Number of packets of HCAs that were dropped because the SLID was not a LID of the HCA's port.
     forged: u64,
     /// Number of frames that were dropped because a ring was full.
     overflowed: u64,
@@ -104,7 +105,7 @@ struct Adapter {
     block: u8,
     /// Port attributes that were last reported to the HCA.
     reported: PortAttributes,
-    /// True if frames for the HCA wait because its ring is full.
+    /// True if the ring to the HCA had no free slot at the end of the last round of the event loop.
     is_full: bool,
 }
 
@@ -267,7 +268,7 @@ impl Adapters {
                 sim.give_buffer(bytes);
                 return Ok(false);
             }
-            // HCAs must not send loss notifications; the simulator sends them.
+            // Malformed frames are dropped, and so are loss notifications, which only the simulator may send.
             Some(None | Some(Frame::Lost { .. })) => sim.give_buffer(bytes),
             Some(Some(Frame::Packet { slid, dlid, sl, grh })) => {
                 let payload = Payload::Transport(bytes);
@@ -322,8 +323,8 @@ impl Adapters {
         if moved {
             sim.keep_up(now);
         }
-        // The caller passes the events of these ports to embedded hosts. For HCAs of other processes, a loop below
-        // moves the packets at all their ports.
+        // The caller passes the events of these ports to embedded hosts. HCAs of other processes do not need the
+        // events: `hand_packets` is called for each of their ports.
         opened.extend(std::iter::from_fn(|| sim.next_open()));
         for &client in &clients {
             let Some(adapter) = self.adapters.get_mut(&client) else { continue };

@@ -11,7 +11,7 @@ use crate::sm::ManagerOptions;
 /// Configuration of the simulator.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
-    /// Options of the subnet manager at the first host, if one runs.
+    /// Options of the subnet manager that runs at the first host; `None` for no subnet manager.
     pub manager: Option<ManagerOptions>,
     /// Names of the nodes with agents for ibtracer and ibping, separated by commas; all nodes if empty. `None` for no
     /// agents.
@@ -22,7 +22,7 @@ pub struct SimConfig {
     pub script: Option<PathBuf>,
     /// Number of faults that are injected at random.
     pub random_faults: u32,
-    /// The period within which random faults are injected.
+    /// Random faults are injected within this time after the start of the simulation.
     pub random_time: Duration,
     /// The file with the IP addresses of ports.
     pub addresses: Option<PathBuf>,

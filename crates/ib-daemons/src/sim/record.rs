@@ -107,7 +107,8 @@ impl Log {
 /// The file of the option `--record`.
 pub(super) struct Recorder {
     lines: Lines,
-    /// The fabric's time and number of simulation steps at the last call of `mark`, for the next input.
+    /// The fabric's time and number of simulation steps at the last call of `mark`. The `@` line before the next input
+    /// contains both.
     state: (Instant, u64),
     /// The time and the number of simulation steps in the last `@` line of the file; `None` if it has no such line.
     written: Option<(Instant, u64)>,

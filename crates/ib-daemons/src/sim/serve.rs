@@ -11,7 +11,7 @@ pub(super) fn run(mut server: SimServer, output: &mut dyn Write) -> Result<Verdi
     while !server.is_stopped() {
         server.receive()?;
         server.send()?;
-        // Only embedded hosts handle the events of these ports, and this process has none.
+        // The list of ports with events is for embedded hosts. This process has none, so the list is discarded.
         server.take_opened();
         server.announce_ready(output)?;
         server.wait(None, &[], None)?;

@@ -54,8 +54,8 @@ pub(crate) struct SimServer {
     pub(super) server: Server,
     pub(super) console: LineServer,
     pub(super) adapters: Adapters,
-    /// The client of `sim` that stands for each ibsim client. The key is the number that `server` has assigned to the
-    /// ibsim client.
+    /// For each ibsim client, the client that was attached to `sim` for it. The key is the number that `server` has
+    /// assigned to the ibsim client.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
     started: WallClock,
@@ -183,14 +183,14 @@ impl SimServer {
         self.is_stopped
     }
 
-    /// Advances the fabric to the present time, and writes log, record and capture up to then.
+    /// Advances the fabric to the present time, and writes the log, record and capture up to this time.
     pub(crate) fn close(&mut self) {
         let now = self.now();
         self.sim.keep_up(now);
         self.write_out();
     }
 
-    /// Writes the rest of the log, of the captures and of the record.
+    /// Writes the log, the capture and the record up to the end of the run.
     ///
     /// # Errors
     /// Fails if the simulator was stopped before it was ready.
@@ -279,8 +279,8 @@ impl SimServer {
         mem::take(&mut self.opened)
     }
 
-    /// Allows embedded hosts to use ports. If the HCA of another process requests a port without an attached HCA, the
-    /// request then waits for [`SimServer::grant`]. When the last HCA of a port has detached,
+    /// Allows embedded hosts to use ports at which no HCA of another process is attached. A request to attach an HCA to
+    /// such a port then waits for [`SimServer::grant`]. When the last HCA of a port has detached,
     /// [`SimServer::poll_released`] returns the port.
     pub(crate) fn set_embedded_hosts(&mut self) {
         self.adapters.set_embedded_hosts();
@@ -291,14 +291,15 @@ impl SimServer {
         self.adapters.poll_claim()
     }
 
-    /// Attaches the HCA that waits for a port. The embedded host must have released the port.
+    /// Attaches an HCA to the port that it has requested. Before the call, the caller makes the embedded host release
+    /// the port.
     pub(crate) fn grant(&mut self, claim: &PortClaim) -> Result<(), DaemonError> {
         let Self { sim, addresses, recorder, .. } = self;
         let context = Context { sim, addresses, recorder: recorder.as_mut() };
         if self.adapters.grant(claim, context)? {
             self.watch_adapter(claim.client, adapters::File::Bell);
         }
-        // The process's messages after its request were left unread, so its socket is read again now.
+        // While the request waited, further messages of the process were left unread. So the socket is read again now.
         self.server.again(ADAPTERS + adapters::key_of(claim.client, adapters::File::Socket));
         Ok(())
     }
@@ -453,7 +454,8 @@ impl SimServer {
         Ok(())
     }
 
-    /// Sends each client the MADs that it has received from the fabric; returns true if there were any.
+    /// Passes all MADs that have arrived for simulator clients to their ibsim clients or HCAs; returns true if there
+    /// were any.
     fn hand_all_out(&mut self) -> bool {
         let mut any = false;
         while let Some(client) = self.sim.next_woken() {
@@ -464,7 +466,7 @@ impl SimServer {
         any
     }
 
-    /// Sends one client the MADs that it has received from the fabric.
+    /// Passes the MADs that have arrived for one simulator client to its ibsim client or HCA.
     fn hand_out(&mut self, id: ClientId) {
         let Some(&number) = self.numbers.get(&id) else {
             return self.adapters.hand_out(&mut self.sim, id);
@@ -500,8 +502,8 @@ impl SimServer {
         Ok(())
     }
 
-    /// Accepts waiting clients after a client has disconnected. They could not be accepted before if the process had no
-    /// free descriptors.
+    /// Tries again to accept console connections and HCAs. Accepting fails while the simulator has no free file
+    /// descriptor, and a client that disconnects may free one.
     fn accept_again(&mut self) {
         self.server.again(CONSOLE);
         self.server.again(ADAPTERS);

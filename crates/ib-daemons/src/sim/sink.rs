@@ -8,10 +8,10 @@ use ib_control::capture::create_alone;
 
 use crate::error::DaemonError;
 
-/// When this many bytes are buffered, they are written.
+/// Size in bytes at which the buffer is written to the file.
 const PART: usize = 64 << 10;
 
-/// An output file. It is written in parts, which are lines or blocks.
+/// A buffered output file. It consists of parts: lines, or blocks of a pcapng file.
 pub(super) struct Sink {
     out: Out,
     path: PathBuf,
@@ -50,7 +50,7 @@ impl Sink {
     /// Marks the end of a part; writes the buffer if it is full.
     ///
     /// # Errors
-    /// Fails if [`Sink::flush`] fails.
+    /// Fails if the buffer is full and cannot be written.
     pub(super) fn end_part(&mut self) -> io::Result<()> {
         self.ends.push(self.pending.len());
         if self.pending.len() >= PART { self.flush() } else { Ok(()) }
@@ -85,7 +85,7 @@ impl Write for Sink {
         };
         if let (Err(_), Out::File(file)) = (&result, &mut *out) {
             written = ends.iter().copied().take_while(|end| *end <= written).last().unwrap_or(0);
-            // Character devices cannot be truncated, so a failure is ignored.
+            // `set_len` fails on a character device, which cannot be truncated. The error is ignored.
             file.set_len(*offset + written as u64).ok();
         }
         *offset += written as u64;

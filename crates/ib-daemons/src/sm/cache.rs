@@ -19,7 +19,7 @@ pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
 pub(super) struct Cache {
     /// LIDs of all ports, including ports that have left the subnet.
     pub(super) lids: Lids,
-    /// The directory's files; `None` if the cache cannot be written or is not configured.
+    /// Writes the files of the cache directory; `None` if the cache cannot be written or is not configured.
     store: Option<Arc<Store>>,
 }
 
@@ -109,7 +109,8 @@ impl Store {
         };
         for (one, other) in fabric.links() {
             let directions = [(end(one), end(other)), (end(other), end(one))];
-            // A loopback plug connects a port with itself, so the second line would repeat the first one.
+            // Each link gives two lines, one for each direction. A loopback plug connects a port with itself: both
+            // lines would be the same, so only one is written.
             let count = if one == other { 1 } else { 2 };
             for ((guid, port), (peer, peer_port)) in directions.into_iter().take(count) {
                 writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n")

@@ -21,8 +21,8 @@ pub const PARTITIONS: &str = "/etc/opensm/partitions.conf";
 pub fn read(path: &Path, text: &[u8], settings: &mut Settings) -> Result<Vec<String>, DaemonError> {
     let usual = Path::new(PARTITIONS);
     let notes = apply(&path.display().to_string(), text, settings)?;
-    // OpenSM's files contain the default path of the partition file even if no such file exists. The path is then
-    // ignored.
+    // A configuration file of OpenSM contains the default path of the partition file even if the partition file does
+    // not exist. In this case the path is ignored.
     if settings.partition_config_file.as_deref().is_some_and(|p| p == usual && !p.exists()) {
         settings.partition_config_file = None;
     }

@@ -197,7 +197,7 @@ fn value(data: impl Serialize) -> Value {
     serde_json::to_value(data).expect("texts and numbers can be converted to JSON")
 }
 
-/// Returns the problems of the forwarding tables in the switches.
+/// Returns the numbers of unreachable destinations, unreachable host pairs and credit loops of the LFTs in use.
 fn quality(state: &State) -> Quality {
     Quality {
         unreachable: state.quality.map(|it| it.unreachable),

@@ -63,7 +63,7 @@ pub(crate) struct Daemon {
     ends_without_plan: bool,
     /// Reasons why routing engines could not route the subnet at the last sweep.
     refusals: Vec<String>,
-    /// Activity of the SM at the last call of [`Daemon::work`].
+    /// Description of the SM's activity at the last call of [`Daemon::work`].
     activity: &'static str,
 }
 
@@ -84,7 +84,7 @@ impl Daemon {
         let names = names(options.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
         let warn = &mut |text: String| {
-            // With `once`, users normally do not read the log, so the warning is also printed.
+            // With `once`, users normally do not read the log, so warnings about cache files are also printed.
             if options.once { log.note(ERROR, &text) } else { log.line(ERROR, &text) }
         };
         let cache = Cache::open(options.cache_dir.as_deref(), warn);

@@ -159,7 +159,7 @@ impl<'r, 's> Driver<'r, 's> {
     /// must end.
     fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, alarm, orders, options, .. } = self;
-        // The alarm is reset first, so that signals and console requests that arrive from now on end the next wait.
+        // `alarm` is reset before signals and console requests are read. Later ones ring it and so end the next wait.
         alarm.silence();
         while let Some(order) = orders.take() {
             match order {

@@ -69,7 +69,7 @@ pub(super) fn trap(notice: &Notice) -> Line {
     (if changes.contains(trap) { INFO } else { VERBOSE }, text)
 }
 
-/// Returns two log lines: the size of the subnet, and the cost of the sweep.
+/// Returns two log lines: the size of the subnet, and the durations and SMP counts of the sweep.
 pub(super) fn up(report: &SweepReport) -> [Line; 2] {
     let SweepReport { plan, written, nodes, smps, retries, cached, .. } = report;
     let lids: usize = plan.end_ports.values().map(|&(_, lids)| usize::from(lids)).sum();

@@ -34,7 +34,7 @@ struct JobQueue {
     ends: bool,
 }
 
-/// A kind of files, for which at most one job is queued.
+/// A kind of files. At most one job of each kind is queued.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Cache = 0,
@@ -72,7 +72,7 @@ impl Writer {
         lock(&self.queue.0).ends = true;
         self.queue.1.notify_one();
         if let Some(thread) = self.thread.take() {
-            // If the thread has panicked, the panic was printed already.
+            // The result is ignored: if the thread has panicked, the panic was printed already.
             let _ = thread.join();
         }
         self.failed()

@@ -63,8 +63,8 @@ pub struct ManagerOptions {
     pub partitions: PartitionsSource,
     /// True if the process exits as soon as the subnet is up.
     pub once: bool,
-    /// True if the SM waits as standby while another SM is the master. If false, the daemon fails instead, unless the
-    /// SM runs at a simulated port without `once`.
+    /// True if the SM waits as standby while another SM is the master. If false, the daemon then exits with an error.
+    /// At a simulated port without `once`, the SM waits in both cases.
     pub standby: bool,
     /// True if the SM behaves as OpenSM: its output and its default files are the same.
     pub as_opensm: bool,

@@ -48,7 +48,7 @@ pub(super) struct Perf {
     targets: Vec<Target>,
     queue: VecDeque<Query>,
     outstanding: BTreeMap<TransactionId, Query>,
-    /// True if a node has 64-bit counters. The key is the node GUID.
+    /// For each node GUID: true if the node has 64-bit counters.
     wide: BTreeMap<Guid, bool>,
     /// Start of the next collection; `None` while counters are collected.
     next: Option<Instant>,
@@ -177,7 +177,7 @@ impl Perf {
         Request::new(Remote::gsi(target.lid), mad).with_timing(self.timing)
     }
 
-    /// Handles the responses that have arrived. The last one completes the collection.
+    /// Handles the responses that have arrived. The response to the last query completes the collection.
     fn collect(&mut self, now: Instant) {
         let mut ended = false;
         while let Some(completion) = self.requester.poll_event() {

@@ -25,13 +25,12 @@ pub(crate) use keys::{IGNORED, KEYS, REFUSED};
 /// Default log levels: errors and events.
 pub(crate) const LOG_DEFAULT: u8 = 0x03;
 
-/// All settings of an SM except the location of its port.
+/// All settings of an SM, except whether its port belongs to this machine or to a simulated fabric.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The SM's configuration. `config()` replaces the `partitions`, the `qos` and the times in it by values of the
-    /// fields below.
+    /// A part of the SM's configuration. [`Settings::config`] adds the values of the fields below, such as the LMC.
     pub config: SmConfig,
-    /// Options of the routing engines, and the files that they name.
+    /// Options of the routing engines, with the paths of their input files.
     pub engines: EngineFiles,
     /// GUID of the SM's port; 0 for any port.
     pub guid: u64,
@@ -183,7 +182,8 @@ impl Settings {
     /// # Errors
     /// Fails if a file cannot be read. The error names the option and the file.
     fn check_files(&self) -> Result<(), DaemonError> {
-        /// Keys of paths that are not checked here: the partition file is read elsewhere, the others are written.
+        /// Keys of paths that are not checked here. [`Settings::partitions`] reads the partition file. The SM only
+        /// writes the log file and the dump files.
         const OTHERS: [&str; 3] = ["partition_config_file", "log_file", "dump_files_dir"];
         let mut own = self.clone();
         for key in KEYS.iter().filter(|key| !OTHERS.contains(&key.name)) {
@@ -195,8 +195,8 @@ impl Settings {
         tables.map_or(Ok(()), |path| self.read("--keep-lfts", path).map(drop))
     }
 
-    /// Returns the SM's configuration. Its routing options are read from the files again for each plan. Repeated
-    /// warnings about the files are logged only once.
+    /// Returns the SM's configuration. For each plan, the SM reads the files of the routing engines again. It logs a
+    /// repeated warning about these files only once.
     ///
     /// # Errors
     /// Fails if a configured file cannot be read or is invalid.

@@ -10,7 +10,7 @@ use super::daemon::Daemon;
 use super::events;
 use crate::log::Listener;
 
-/// The state and the progress of an SM.
+/// Summary of the state of an SM.
 pub(crate) struct Shown {
     /// SM state, written as in OpenSM's log.
     pub(crate) state: String,
@@ -18,10 +18,10 @@ pub(crate) struct Shown {
     pub(crate) sweeps: u64,
     /// Number of partial sweeps.
     pub(crate) followed: u64,
-    /// True if the last sweep has brought the subnet up.
+    /// True if a sweep has brought the subnet up and the SM can still route the subnet.
     pub(crate) is_up: bool,
-    /// Result of the last sweep that brought the subnet up; empty before this sweep. If the subnet cannot be routed,
-    /// the reason.
+    /// Text about the last sweep that brought the subnet up; empty if there was none. If the subnet cannot be routed,
+    /// the reason instead.
     pub(crate) last: String,
     /// The alarms that are raised, in the format of `sm ctl status --json`.
     pub(crate) alarms: Vec<Value>,

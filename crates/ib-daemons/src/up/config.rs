@@ -17,7 +17,7 @@ pub struct UpConfig {
     pub engine: EngineList,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// The script: a file of commands with their times.
+    /// The script: a file of simulator commands and the times at which they run.
     pub script: Option<PathBuf>,
     /// Options of the subnet manager.
     pub manager: ManagerOptions,
@@ -50,7 +50,7 @@ pub enum Task {
 pub struct SelfTestConfig {
     /// The pcapng file to which the packets of the block device's QPs are written; `None` for a temporary file.
     pub pcap: Option<PathBuf>,
-    /// Number of payload bytes of each message that are captured.
+    /// Number of payload bytes to capture of each message.
     pub payload: u16,
     /// True if the self-test prints its report as JSON.
     pub is_json: bool,

@@ -160,7 +160,8 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Returns true once the SM has activated links, or after a timeout, since an external SM may start later.
+    /// Returns true once the SM has activated the links of two hosts, or of the only host. Also returns true after a
+    /// timeout, because an external SM may start later. Each port then gets its host when it has a LID.
     fn is_managed(&mut self, sim: &Sim, addresses: &Addresses) -> bool {
         let ends = addresses.iter().filter_map(|(port, _)| Some((port, sim.peer(port)?)));
         let (mut linked, mut active) = (0, 0);
@@ -226,7 +227,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Exports the block device to NBD clients once it is open.
+    /// Once the RTRS client has opened the block device, exports it to NBD clients.
     fn offer(&mut self, sim: &Sim) -> Result<(), DaemonError> {
         let Some(&geometry) = self.pair.as_ref().and_then(BlockPair::geometry) else {
             return Ok(());
@@ -257,7 +258,8 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Handles a block device that cannot be connected: a self-test continues without it; otherwise this is an error.
+    /// Handles a block device that cannot be connected. A self-test continues without it. If no self-test runs, returns
+    /// an error.
     fn lack_device(&mut self, sim: &Sim, why: String) -> Result<(), DaemonError> {
         let Some(self_test) = &mut self.self_test else {
             return Err(DaemonError::Failed(format!("{DEVICE}: {why}")));
@@ -385,7 +387,7 @@ impl EmbeddedHosts {
         }
     }
 
-    /// Does all work that is due now; returns true if there was any. The subnet must be up.
+    /// Does all work that is due now; returns true if there was any. If this process runs an SM, the subnet must be up.
     pub(super) fn work(
         &mut self,
         sim: &mut Sim,

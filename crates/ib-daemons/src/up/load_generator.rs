@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::pass::{Content, Pass, Task};
 
-/// The load generator writes at most this many bytes, at the end of the device.
+/// Maximum size in bytes of the part at the end of the device that the load generator overwrites.
 const MOST: u64 = 8 << 20;
 
 /// Delay between a failed attempt to restore the device's content and the next attempt.
@@ -158,7 +158,7 @@ impl Run {
                 self.new = Content::Pattern(self.round);
                 Some((Stage::Writing, Task::Write))
             }
-            // The saved content is user data, so restoring it is tried until it succeeds.
+            // The saved content is user data, so the run retries until the content is restored.
             Stage::Restoring | Stage::Verifying if self.pass.errors + self.pass.wrong > 0 => {
                 self.retry_at = now + RETRY;
                 Some((Stage::Restoring, Task::Write))

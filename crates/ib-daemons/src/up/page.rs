@@ -45,7 +45,8 @@ use model::{Model, json};
 use node::NodeContext;
 use state::States;
 
-/// Number of the page's first resolve request. Each later request gets the next number.
+/// Number of the page's first resolve request. It exceeds the numbers of the block device's requests, so late responses
+/// to these are not taken for responses to the page.
 const FIRST_REQUEST: u64 = 1 << 32;
 
 /// Maximum duration of a run of the load generator, in seconds.

@@ -26,7 +26,7 @@ pub(super) enum Task {
 pub(super) enum Content {
     /// A pattern that the number determines; different numbers have different patterns.
     Pattern(u64),
-    /// Offset of the first byte on the device, and the bytes of the blocks.
+    /// Offset of the blocks on the device in bytes, and the data of the blocks.
     Bytes(u64, Vec<u8>),
 }
 

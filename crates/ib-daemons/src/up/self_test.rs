@@ -51,7 +51,7 @@ pub(super) struct SelfTestContext<'a> {
     pub(super) hosts: &'a mut Hosts,
     pub(super) pair: &'a mut Option<BlockPair>,
     pub(super) record: &'a mut Option<Record>,
-    /// Ports of the hosts that the block device's client uses, and ports of the hosts that its server uses.
+    /// Ports of the block device's hosts: those of the client, then those of the server.
     pub(super) ends: &'a [Vec<PortId>; 2],
 }
 
@@ -74,7 +74,7 @@ struct Report<'a> {
     seconds: f64,
 }
 
-/// Returns the generator's JSON Schema of the report that the self-test prints as JSON.
+/// Returns the JSON Schema of the self-test's JSON report. `generator` creates the schema.
 pub fn report_schema(generator: schemars::SchemaGenerator) -> schemars::Schema {
     generator.into_root_schema_for::<Report<'_>>()
 }
@@ -84,7 +84,7 @@ enum Step {
     /// Waits until this time for all ports to come up.
     Subnet(Instant),
     Routes,
-    /// The name requests and their results; `None` before the first request.
+    /// The name check; `None` until its requests are prepared.
     Names(Option<ResolvedNames>),
     Paths(Box<TracedPaths>),
     Device(DeviceCheck),

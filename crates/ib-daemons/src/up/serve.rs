@@ -74,7 +74,8 @@ fn exchange_ports(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<(
     Ok(())
 }
 
-/// Once the subnet is up, runs the hosts; returns true if they have more work to do.
+/// Runs the hosts; returns true if they have more work to do. If this process runs an SM that has not yet brought the
+/// subnet up, does nothing.
 fn work(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<bool, DaemonError> {
     let opened = server.take_opened();
     if !server.is_up() {

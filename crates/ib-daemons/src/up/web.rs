@@ -62,7 +62,7 @@ pub struct Web {
     requests: Receiver<Request>,
     feed: Arc<Feed>,
     states: watch::Sender<Arc<str>>,
-    /// Stops the server's thread when it is dropped.
+    /// Sender of the end signal: when it is dropped, the server's thread stops.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -88,7 +88,8 @@ impl Web {
         let runtime = serve::runtime()?;
         let run = move || {
             runtime.block_on(serve::serve(listener, context, ended));
-            // Does not wait for answers that are still being computed. Clients that wait for them are disconnected.
+            // The thread does not wait for answers that are still being computed. Clients that wait for such answers
+            // are disconnected.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("web".to_owned()).spawn(run)?;
@@ -147,7 +148,7 @@ impl Drop for Web {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // If the thread has panicked, the panic was printed already.
+            // The result is ignored: if the thread has panicked, the panic was printed already.
             let _ = thread.join();
         }
     }

@@ -30,7 +30,7 @@ const FABRICS: [(&str, &str); 4] = [
 /// Duration of the part of a run with faults.
 const FAULT_TIME: Duration = Duration::from_secs(30);
 
-/// The fabric is quiet when it has had no faults and no link changes for this time.
+/// The fabric is quiet when no SM has brought the subnet up for this time.
 const QUIET_TIME: Duration = Duration::from_secs(60);
 
 /// Maximum time from a request to its reply, including the time that the request is queued.
@@ -170,7 +170,8 @@ fn run(seed: u64, counters: &mut Counters) {
     lab.run_for(REPLY_LIMIT);
     take_replies(&mut lab, &mut open, counters);
     assert!(open.is_empty(), "requests without a reply: {open:?}");
-    // Waits until no link has come up for `QUIET_TIME`, because the SMs have then activated all links.
+    // Waits until no SM has brought the subnet up for `QUIET_TIME`. The SMs have then handled all effects of the
+    // faults.
     loop {
         let ups = lab.managed.ups;
         lab.run_for(QUIET_TIME);
@@ -179,7 +180,7 @@ fn run(seed: u64, counters: &mut Counters) {
         }
         assert!(
             lab.managed.sim.now().since(start) < 20 * QUIET_TIME,
-            "links still come up after 20 times the quiet time"
+            "an SM still brings the subnet up after 20 times the quiet time"
         );
     }
     for from in 0..count {

@@ -32,12 +32,12 @@ pub(crate) struct Host {
     /// All ports of the host. For each port, the value of `Port::changes` at the last call of `Service::drive`; `None`
     /// before the first call.
     ports: Vec<(PortId, Option<u64>)>,
-    /// Replies that were not immediate, by the number of their request.
+    /// Replies that [`Lab::request`] has not returned, by request number.
     pub(crate) replies: BTreeMap<u64, ReplyResult>,
     pub(crate) events: Vec<(Instant, Event)>,
 }
 
-/// The path that a reply contains; if it contains none, its status.
+/// The path in a reply, or the status of a reply that reports a failure.
 pub(crate) type ReplyResult = Result<PathRecord, ClientStatus>;
 
 /// A simulated fabric in virtual time, with SMs and with an ACM service at each host.
@@ -56,7 +56,7 @@ pub(crate) struct Lab {
     requests: u64,
     config: ServiceConfig,
     seed: u64,
-    /// Number of HCAs that were created. It is part of the seed of the next HCA.
+    /// Number of HCAs created so far, which is part of the seed of the next HCA.
     boots: u64,
 }
 
@@ -140,7 +140,7 @@ impl Lab {
             devices.attach(sim, port, &options).expect("the port has no HCA yet");
             let names = vec![name(host), ip(host), ip6(host)];
             let is_added = self.ports.add(sim, devices, port, names, 256);
-            assert!(is_added, "the HCA has free resources");
+            assert!(is_added, "the HCA has no free resources");
         }
         Service::new(self.config.clone(), options.seed)
     }
@@ -187,7 +187,7 @@ impl Lab {
         }
     }
 
-    /// Advances the time to the next event, but at most to `until`. Returns false if no event happens until then.
+    /// Advances the time to the next event, but at most to `until`. Returns false if no event is due by `until`.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         let due = self.timeouts.first().map_or(Instant::NEVER, |&(at, _)| at);
         let has_advanced = self.managed.step(due.min(until));
@@ -281,7 +281,7 @@ impl Lab {
     }
 }
 
-/// Returns the path that a reply message contains; if it contains none, its status.
+/// Returns the path in a reply message, or the status of a message that reports a failure.
 fn parse_reply(bytes: &[u8]) -> ReplyResult {
     let header = ClientHeader::parse(bytes.first_chunk().expect("the message has a header"));
     let (length, order) = header.length().expect("the length is valid");

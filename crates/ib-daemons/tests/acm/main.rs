@@ -69,9 +69,10 @@ fn returned_host_resolves_despite_stale_cache_entries() {
     lab.run_for(Duration::from_secs(10));
     let before = lab.resolve(0, &name(5)).expect("the host can be resolved");
     lab.reboot(5);
-    assert_eq!(lab.resolve(0, &name(5)), Ok(before), "the LID of the host is unchanged");
+    assert_eq!(lab.resolve(0, &name(5)), Ok(before), "the LID of the host has changed");
 
-    // A host without a link does not respond to checks, so its cache entries are removed.
+    // Each service checks cached peers by unicast requests. The host without a link does not respond, so the services
+    // remove their cache entries of this host.
     let host = lab.managed.sim.place(lab.hosts[5].port).0;
     let host = lab.managed.sim.node_name(host).to_owned();
     lab.managed.command(&format!("Unlink \"{host}\"[1]"));

@@ -169,7 +169,8 @@ fn address_resolves_only_inside_its_partition() {
             .expect("both hosts are in the default partition");
         assert_eq!(path.p_key, PKey(0xffff));
         // A name in partition 1 does not resolve from an address in the default partition. The third host is not in
-        // partition 1: it resolves no name of this partition, and its name `blue-2` is no valid destination or source.
+        // partition 1. So this host resolves no name in partition 1, and its name `blue-2` is not a valid destination
+        // or source.
         assert_eq!(lab.resolve_from(0, &name(0), &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve(2, &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve_from(0, &blue(0), &blue(2)), Err(ClientStatus::ETIMEDOUT));
@@ -199,8 +200,8 @@ fn address_resolves_only_inside_its_partition() {
 
 #[test]
 fn group_routes_are_not_used_if_lash_assigns_other_sls() {
-    // If `check_routes` is false, the services do not compare SLs, and all paths with a nonzero SL get a wrong SL. So
-    // the comparison is needed.
+    // If `check_routes` is false, the services do not compare a group's SL with the SL of the SA's path. So each
+    // path that needs a nonzero SL gets a wrong SL. This run shows that the comparison is needed.
     for check_routes in [true, false] {
         let config = ServiceConfig {
             route_protocol: RouteProtocol::Acm,
@@ -218,7 +219,7 @@ fn group_routes_are_not_used_if_lash_assigns_other_sls() {
             for to in (0..count).filter(|to| *to != from) {
                 let path = lab.resolve(from, &name(to)).expect("the host can be resolved");
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
-                // For comparison, the SA is asked for a path between the same hosts.
+                // The service queries the SA for a path between the same hosts. This path has the right SL.
                 let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);
                 let query = PathRecord {
                     sgid: path.sgid,
@@ -237,7 +238,7 @@ fn group_routes_are_not_used_if_lash_assigns_other_sls() {
         }
         assert!(nonzero_sls > 0, "lash uses only one SL: the fabric is too small");
         match check_routes {
-            true => assert_eq!(wrong, 0, "wrong SLs; {nonzero_sls} paths have a nonzero SL"),
+            true => assert_eq!(wrong, 0, "paths with a wrong SL; {nonzero_sls} need a nonzero SL"),
             false => assert_eq!(wrong, nonzero_sls),
         }
         assert_eq!(reported > 0, check_routes);

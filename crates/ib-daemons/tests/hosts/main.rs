@@ -1,4 +1,5 @@
-//! Embedded hosts of a simulated fabric: all resolve each other's names, and some have block devices between them.
+//! Tests embedded hosts of a simulated fabric: name resolution between all hosts, and an RNBD block device over two
+//! paths.
 
 use std::time::Duration;
 
@@ -107,7 +108,8 @@ impl Lab {
         Resolve::parse(header, &bytes[HEADER_LENGTH..], order).entries[0].path_record()
     }
 
-    /// Connects a block device over `paths` paths. The client uses the first hosts of the fabric, the server the last.
+    /// Connects a block device over `paths` paths. The client uses the first `paths` hosts of the fabric, the server
+    /// the last `paths` hosts.
     fn connect(&mut self, paths: usize) {
         let ends: [Vec<usize>; 2] =
             [(0..paths).collect(), (self.ports.len() - paths..self.ports.len()).collect()];
@@ -125,7 +127,7 @@ impl Lab {
     }
 
     fn pair(&mut self) -> &mut BlockPair {
-        self.pair.as_mut().expect("a pair was connected")
+        self.pair.as_mut().expect("the block device was connected before")
     }
 
     /// Reads or writes the whole device with 32 outstanding requests. Passes the offset and the data of each completed

@@ -5,8 +5,8 @@
 //! Then measures HCAs over the same device: the throughput of RDMA WRITE, the message rate, and the
 //! latency, which is compared with plain UDP.
 //!
-//! The number of packets in flight is limited, so that no packet is lost and both threads are
-//! measured. The optional argument is the duration of each measurement in seconds.
+//! The number of bytes in flight is limited, so that no packet is lost and the result depends on both
+//! threads. The optional argument is the duration of each measurement in seconds.
 
 mod rdma;
 
@@ -22,21 +22,22 @@ use ib_os::{clock, sockopt};
 use ib_roce::{RoceOptions, RoceSocket};
 use ib_types::Gid;
 
-/// Payload of a packet in bytes, and length of the packet including the BTH.
+/// Length of the payload of a packet in bytes.
 const PAYLOAD: usize = 4096;
+/// Length of a packet in bytes: BTH and payload.
 const PACKET: usize = PAYLOAD + 12;
 
 /// Maximum number of payload bytes in flight.
 const WINDOW: u64 = 1 << 20;
 
-/// Size of the memory that is sent repeatedly. It exceeds the first-level cache.
+/// Size in bytes of the buffer whose contents are sent repeatedly. The buffer exceeds the first-level cache.
 const REGION: usize = 1 << 20;
 
 /// Number of round trips per measurement.
 const ROUNDS: usize = 20_000;
 
-/// All variants are measured alternately, this many times each, so that other load affects all of
-/// them.
+/// Number of measurements of each variant. The variants take turns, so that other load on the machine affects all
+/// variants alike.
 const TURNS: u32 = 5;
 
 fn main() {
@@ -78,8 +79,8 @@ fn main() {
         });
         writeln!(
             out,
-            "{address:<10} {messages:.0} messages of 64 bytes in a second\n\
-             {address:<10} a message of 64 bytes takes {own:.2} us, a plain datagram {plain:.2} us: {:.2}",
+            "{address:<10} {messages:.0} messages of 64 bytes per second\n\
+             {address:<10} a message of 64 bytes takes {own:.2} us, a plain datagram {plain:.2} us: ratio {:.2}",
             own / plain
         )
         .expect("standard output is writable");

@@ -13,13 +13,14 @@ use ib_hca::{
 };
 use ib_os::clock;
 
-/// Lengths of long and short messages in bytes.
+/// Length of a long message in bytes.
 const LONG: usize = 1 << 20;
+/// Length of a short message in bytes.
 const SHORT: usize = 64;
 
-/// Maximum numbers of messages in flight: in the tests with long messages, and in those with short
-/// ones.
+/// Maximum number of long messages in flight.
 const LONGS: u64 = 8;
+/// Maximum number of short messages in flight.
 const SHORTS: u64 = 256;
 
 const PORT: u16 = 7001;
@@ -82,7 +83,7 @@ impl Host {
     }
 }
 
-/// Returns two connected ends. The receive queue of the second end is full.
+/// Returns two connected hosts. The second host has posted as many receives as its receive queue holds.
 fn pair(address: IpAddr) -> [Host; 2] {
     let (mut one, mut other) = (Host::new(address), Host::new(address));
     one.device.set_peer_port(other.device.port());
@@ -108,10 +109,10 @@ fn pair(address: IpAddr) -> [Host; 2] {
     });
     let peer = SocketAddr::new(address, PORT);
     one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("the server accepts");
-    [one, server.join().expect("the server accepts")]
+    [one, server.join().expect("the server thread does not panic")]
 }
 
-/// Runs `main` in this thread, and returns its result. Meanwhile, another thread calls `work` repeatedly for the end
+/// Runs `main` in this thread, and returns its result. Meanwhile, another thread repeatedly calls `work` with the host
 /// `other`.
 fn beside<T>(other: &mut Host, work: impl Fn(&mut Host) + Sync, main: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
@@ -194,8 +195,8 @@ pub(crate) fn latency(address: IpAddr, rounds: usize) -> f64 {
     })
 }
 
-/// Returns half the median round-trip time of plain datagrams of the same length between polled
-/// sockets, in microseconds.
+/// Returns half the median round-trip time of plain UDP datagrams of 64 bytes, in microseconds. Both
+/// sockets are polled without blocking.
 pub(crate) fn plain_latency(address: IpAddr, rounds: usize) -> f64 {
     let bind = || {
         let socket = UdpSocket::bind((address, 0)).expect("the loopback device exists");

@@ -79,7 +79,7 @@ fn pair(cap: QpCap) -> [DrivenHost; 2] {
     });
     let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
     one.0.connect(one.1, peer, &EndpointOptions::default()).expect("the server accepts");
-    let other = server.join().expect("the server accepts");
+    let other = server.join().expect("the server thread does not panic");
     [one, other].map(|(device, qp, cq, memory, key)| {
         let driver = Driver::start(device).expect("the driver thread starts");
         let handle = driver.handle();

@@ -50,7 +50,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         let (from, to) = (lab.region(here, 40_000), lab.region(there, 40_000));
         connections.push((here, qps[0], from, to));
     }
-    // Each switch gets a fault at one port, depending on the seed.
+    // One port of each switch gets a fault. The seed determines the port and the fault.
     let switches: Vec<String> = lab
         .sim
         .node_ids()

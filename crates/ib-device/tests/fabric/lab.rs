@@ -135,7 +135,7 @@ impl Lab {
         self.collect();
     }
 
-    /// Runs until `find` returns a value.
+    /// Runs the fabric until `find` returns a value, and returns this value.
     pub(crate) fn wait<T>(&mut self, mut find: impl FnMut(&mut Self) -> Option<T>) -> T {
         let end = self.sim.now() + Duration::from_secs(100);
         loop {
@@ -147,7 +147,7 @@ impl Lab {
         }
     }
 
-    /// Runs until a host has `count` completions. Returns the completions.
+    /// Runs the fabric until a host has `count` completions. Returns these completions.
     pub(crate) fn done(&mut self, host: usize, count: usize) -> Vec<Wc> {
         self.wait(|lab| (lab.hosts[host].done.len() >= count).then_some(()));
         let done = std::mem::take(&mut self.hosts[host].done);
@@ -158,8 +158,8 @@ impl Lab {
         done
     }
 
-    /// Runs until a host has completions. Returns their number. Only this host is polled, so that a
-    /// benchmark is not slowed down.
+    /// Runs the fabric until a host has completions. Returns their number. Polls only this host, and only after every
+    /// 256 events of the fabric, so that polling does not slow down a benchmark.
     pub(crate) fn next_done(&mut self, host: usize) -> usize {
         let Host { port, cq, .. } = self.hosts[host];
         loop {
@@ -174,8 +174,8 @@ impl Lab {
         }
     }
 
-    /// Sends an SA query from a host, and returns the record in the response. `what` is the method and the numbers of
-    /// the record's components that are set.
+    /// Sends an SA query from a host, and returns the record in the response. `what` contains the method, and the
+    /// component mask bits of the fields of `wanted` that the SA considers.
     fn ask<R: Attribute>(&mut self, host: usize, what: (Method, &[u8]), wanted: &R) -> R {
         let (method, components) = what;
         self.transactions += 1;

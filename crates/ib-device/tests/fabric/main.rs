@@ -32,7 +32,7 @@ fn pattern(length: usize) -> Vec<u8> {
 fn data_arrives_intact_on_all_service_levels() {
     let mut lab = fat_tree();
     let (here, there) = FAR;
-    assert!(lab.path_ports(here, there).len() >= 5, "the path does not pass all levels");
+    assert!(lab.path_ports(here, there).len() >= 5, "the path misses a level of switches");
     let qps = lab.connect(here, there);
     exchange(&mut lab, FAR, qps);
     let lost = &lab.sim.stats().lost;
@@ -49,7 +49,7 @@ fn global_route_adds_a_grh() {
     exchange(&mut lab, FAR, qps);
 }
 
-/// Transfers data by every operation, and compares the received data with the sent data.
+/// Transfers data by SEND, RDMA WRITE, RDMA READ and both atomics, and compares the received data with the sent data.
 fn exchange(lab: &mut Lab, (here, there): (usize, usize), qps: [QpId; 2]) {
     const LENGTH: usize = 300_001;
     let (from, to) = (lab.region(here, LENGTH), lab.region(there, LENGTH));

@@ -71,8 +71,8 @@ impl Gsi {
         event.inspect_err(|&reason| counters.drop(reason)).ok()
     }
 
-    /// Records a sent or received MAD in the packet trace. The link transferred this MAD as a datagram, so no packet of
-    /// the MAD has passed through the HCA.
+    /// Records a sent or received MAD in the packet trace. The link has transferred this MAD itself
+    /// ([`Datagram`](ib_link::Datagram)), so no packet of the MAD has passed through the HCA.
     pub(super) fn note_datagram(
         &mut self,
         direction: Direction,

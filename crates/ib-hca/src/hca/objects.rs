@@ -359,8 +359,7 @@ impl Hca {
         }
         let (number, init) = (qp.context.number, qp.context.init);
         for cq in [init.send_cq, init.recv_cq] {
-            let cq =
-                self.resources.cqs.get_mut(cq.0).expect("an SRQ or CQ in use is not destroyed");
+            let cq = self.resources.cqs.get_mut(cq.0).expect("the CQ of a queue pair still exists");
             cq.users -= 1;
             cq.remove(number);
         }
@@ -368,7 +367,7 @@ impl Hca {
             self.resources
                 .srqs
                 .get_mut(srq.0)
-                .expect("an SRQ or CQ in use is not destroyed")
+                .expect("the SRQ of a queue pair still exists")
                 .users -= 1;
         }
         self.resources.regions.unbind_all(id);

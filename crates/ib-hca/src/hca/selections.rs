@@ -11,8 +11,8 @@ use crate::trace::{
     PacketReader, PacketTrace, PacketTracer, Selection, SelectionId, SelectionStatus, TraceError,
 };
 
-/// The selections of an HCA. If several selections include a queue pair, the queue pair is traced for the first of
-/// them.
+/// The selections of an HCA, in the order in which they were added. A queue pair that is not traced yet is traced for
+/// the first selection that includes it.
 #[derive(Debug, Default)]
 pub(super) struct Selections {
     last: u64,
@@ -75,8 +75,8 @@ impl Selections {
         self.update_all(qps, gsi);
     }
 
-    /// Counts the traced queue pairs that a selection includes, by the selection for which they are traced. All counts
-    /// are 0 if the selection does not exist.
+    /// Returns how many of a selection's queue pairs are traced for this selection, and how many for another selection
+    /// or by ID. All counts are 0 if the selection does not exist.
     pub(super) fn status(&self, id: SelectionId, qps: &Table<Qp>, gsi: &Gsi) -> SelectionStatus {
         let mut status = SelectionStatus::default();
         let Some((_, selection)) = self.all.iter().find(|(it, _)| *it == id) else {
@@ -130,7 +130,7 @@ impl Selections {
         Some(Box::new(tracer))
     }
 
-    /// Removes and returns the oldest reader that was not returned yet.
+    /// Returns the reader of the next started trace, and the selection of the trace. Each reader is returned once.
     pub(super) fn poll(&mut self) -> Option<(SelectionId, PacketReader)> {
         self.started.pop_front()
     }

@@ -119,8 +119,8 @@ impl Hca {
         self.selections.add(selection, &mut self.qps, &mut self.gsi)
     }
 
-    /// Counts the traced queue pairs that a selection includes, by the selection for which they are traced. All counts
-    /// are 0 if the selection does not exist.
+    /// Returns how many of a selection's queue pairs are traced for this selection, and how many for another selection
+    /// or by ID. All counts are 0 if the selection does not exist.
     #[must_use]
     pub fn selection_status(&self, id: SelectionId) -> SelectionStatus {
         self.selections.status(id, &self.qps, &self.gsi)
@@ -149,8 +149,8 @@ impl Hca {
         self.selections.poll()
     }
 
-    /// Records a sent or received MAD in the packet trace of queue pair 1. The link transferred this MAD as a datagram,
-    /// so no packet of the MAD has passed through the HCA.
+    /// Records a sent or received MAD in the packet trace of queue pair 1. The link has transferred this MAD itself
+    /// ([`Datagram`](ib_link::Datagram)), so no packet of the MAD has passed through the HCA.
     pub fn note_datagram(
         &mut self,
         direction: Direction,

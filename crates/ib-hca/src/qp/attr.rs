@@ -220,8 +220,8 @@ pub enum ModifyError {
     },
 }
 
-/// Returns the attributes that a state transition requires, and those that it also allows; `None` if the transition is
-/// invalid. IBTA volume 1, chapter 11.2.5.2.
+/// Returns the attributes that a state transition requires, and the optional attributes of the transition. Returns
+/// `None` if the transition is invalid. IBTA volume 1, chapter 11.2.5.2.
 #[expect(clippy::match_same_arms, reason = "the table has a row for each transition")]
 fn transition(
     qp_type: QpType,

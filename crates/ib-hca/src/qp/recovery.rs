@@ -5,7 +5,7 @@
 //! | ACK timeout | all unacknowledged packets | yes |
 //! | first NAK or implied NAK since the last progress | all unacknowledged packets | yes |
 //! | later NAK or implied NAK without progress | all unacknowledged packets, after a wait that doubles per round | no |
-//! | NAK or implied NAK with a PSN still to be retransmitted | no packets: it answers an older transmission | no |
+//! | NAK or implied NAK with a PSN still to be retransmitted | no packets: the NAK answers an older transmission | no |
 //! | progress: an acknowledged packet, or the next READ response | no packets | restores all retries |
 //!
 //! An implied NAK is a response that arrives while an earlier READ or atomic response is missing. A response does not
@@ -68,8 +68,8 @@ impl Recovery {
     }
 
     /// Processes a NAK or implied NAK: the oldest unacknowledged packet is missing. Returns true if the caller has to
-    /// retransmit packets now. Returns false if the NAK may answer a packet sent before the current round; the loss is
-    /// then suspected.
+    /// retransmit packets now. Returns false if the NAK may answer a packet sent before the current round. The loss is
+    /// then only suspected until `deadline`.
     ///
     /// A NAK may answer a packet sent before the round if it arrives within this time after the start of the round:
     /// - the retransmission timeout, if `oldest` was also the oldest packet at the start of the round; the time doubles
@@ -102,8 +102,8 @@ impl Recovery {
         false
     }
 
-    /// Removes the suspected loss if its waiting time is over. Returns true if its packet is still the oldest
-    /// unacknowledged one, and so counts as lost.
+    /// Removes the suspected loss if its waiting time is over. Returns true if the suspected packet is still the oldest
+    /// unacknowledged packet, and therefore counts as lost.
     pub(super) fn take_suspected(&mut self, oldest: Psn, now: Instant) -> bool {
         self.suspected.take_if(|(_, at)| *at <= now).is_some_and(|(psn, _)| psn == oldest)
     }
@@ -156,7 +156,7 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Returns the `earlier` estimate, updated by a packet that took the round-trip time `took`.
+    /// Returns the `earlier` estimate, updated with the measured round-trip time `took`.
     fn with(earlier: Option<Self>, took: Duration) -> Self {
         let Some(Self { smoothed, variation }) = earlier else {
             return Self { smoothed: took, variation: took / 2 };
@@ -233,7 +233,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// After a packet was sent, starts the probe timer, unless it runs or a probe awaits a response.
+    /// After a packet was sent, starts the probe timer, unless the timer is running or a probe awaits a response.
     #[inline]
     pub(super) fn sent(&mut self, now: Instant, timeout: Option<Duration>) {
         if self.deadline.is_none() && !self.is_sent {

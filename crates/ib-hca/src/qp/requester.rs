@@ -1,6 +1,6 @@
 //! The requester: sends the packets of requests, processes responses and recovers from losses.
 //!
-//! It is one file, because requests, responses and timeouts change the same send queue, window and retries.
+//! These tasks are in one file, because all of them change the same send queue, window and retries.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -122,8 +122,8 @@ impl Requester {
             && self.may_send(context, wqe)
     }
 
-    /// Returns true if the next packet is a complete message of 4 to 256 bytes: short, but longer than an
-    /// acknowledgement.
+    /// Returns true if the next packet is a complete SEND or WRITE of 4 to 256 bytes. Such a packet is at least as long
+    /// as an acknowledgement.
     pub(super) fn starts_short(&self, context: &QpContext, now: Instant) -> bool {
         let Some(wqe) = self.queue.current() else { return false };
         let is_message = matches!(wqe.wr.op, SendOp::Send { .. } | SendOp::Write { .. });
@@ -495,7 +495,7 @@ impl Requester {
         if !self.acknowledge(context, hca, psn.wrapping_sub(1)) {
             return Ok(());
         }
-        // The bytes are in native byte order, as in the responder's atomic operations on memory.
+        // The original value is stored in native byte order, in which the responder also executes atomic operations.
         self.scatter(context, hca, 0, &eth.original.to_ne_bytes())?;
         let Some(wqe) = self.queue.front_mut() else { return Ok(()) };
         (wqe.received, wqe.is_done) = (1, true);

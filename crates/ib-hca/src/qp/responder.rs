@@ -466,8 +466,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Checks that the peer may execute READs or atomics, and that it does not exceed the number that it may have
-    /// outstanding.
+    /// Checks that the peer may execute READs or atomics, and that a responder resource is free for one more.
     fn check_resources(&self, context: &QpContext, access: AccessFlags) -> Result<(), Refusal> {
         let is_allowed = context.attributes.qp_access_flags.contains(access)
             && self.responses.has_room(context.responder_resources());
@@ -491,7 +490,7 @@ impl Responder {
         self.note(context, now, last, message, WcStatus::Success);
     }
 
-    /// Records the command block of a message. `last` is the PSN of its last packet.
+    /// Records the message block of a message. `last` is the PSN of its last packet.
     #[inline]
     fn note(
         &self,

@@ -110,8 +110,10 @@ impl ResponseQueue {
     /// responder's next PSN and its message sequence number.
     ///
     /// The ACK covers all executed packets before the next READ or atomic. It does not cover that READ or atomic: soft
-    /// RoCE of Linux 6.1 completes a READ of one packet by an ACK with its PSN, although no data has arrived. If a
-    /// response with a higher PSN is already queued, that response acknowledges the duplicate, and no ACK is added.
+    /// RoCE of Linux 6.1 completes a READ of one packet by an ACK with its PSN, although no data has arrived.
+    ///
+    /// No ACK is added if a response with a higher PSN is already queued, because that response acknowledges the
+    /// duplicate.
     pub(super) fn acknowledge_again(&mut self, psn: Psn, expected: Psn, msn: u32) {
         // PSNs are compared modulo 2^24, so a very old resource may count as later than `psn`. The second comparison
         // excludes it.
@@ -128,8 +130,8 @@ impl ResponseQueue {
 
     /// Returns true if a resource is free for a new READ or atomic.
     ///
-    /// A new request shows that fewer than `most` requests of the peer are outstanding. Therefore the peer has
-    /// received the oldest response, whose resource is free even if a repetition of the response is queued.
+    /// A new request shows that fewer than `most` requests of the peer are outstanding, so the peer has received the
+    /// oldest response. The resource of that response is free even if a repetition of the response is queued.
     pub(super) fn has_room(&self, most: usize) -> bool {
         self.resources.len() < most
             || self.resources.front().is_some_and(|oldest| oldest.is_answered)
@@ -188,9 +190,9 @@ impl ResponseQueue {
     /// Queues the response to a repeated READ or atomic, from packet `start` on. Responses are in the order of their
     /// PSNs.
     ///
-    /// The new response replaces a queued response to the same request. If it is inserted before a response of which
-    /// some packets were already sent, that response starts again from its first packet, because the peer drops packets
-    /// that arrive out of order.
+    /// The new response replaces a queued response to the same request. Otherwise it is inserted in PSN
+    /// order. If some packets of the response behind it were already sent, that response starts again from its first
+    /// packet, because the peer drops packets that arrive out of order.
     fn repeat(&mut self, first: Psn, start: u32) {
         let again = Response::Data { first, start, next: start };
         if let Some(queued) = self.responses.iter_mut().find(|it| it.is_data_of(first)) {

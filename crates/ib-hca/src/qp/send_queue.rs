@@ -15,8 +15,9 @@ pub(super) struct Wqe {
     pub(super) wr: SendWr,
     /// Message size in bytes.
     pub(super) length: u32,
-    /// First PSN and number of PSNs of the request; undefined until its first packet is sent.
+    /// First PSN of the request; undefined until its first packet is sent.
     pub(super) first: Psn,
+    /// Number of PSNs of the request; undefined until its first packet is sent.
     pub(super) packets: u32,
     pub(super) is_started: bool,
     /// Number of received READ response packets.
@@ -25,8 +26,9 @@ pub(super) struct Wqe {
     is_outstanding: bool,
     /// True if all responses have arrived, or if the local operation has been executed.
     pub(super) is_done: bool,
-    /// Times at which the request was posted, and at which its first packet was sent.
+    /// Time at which the request was posted.
     pub(super) posted: Instant,
+    /// Time at which the first packet of the request was sent.
     pub(super) started: Instant,
 }
 

@@ -1,4 +1,5 @@
-//! Command blocks, which are records of completed messages. A lock-free ring holds the last ones of a queue pair.
+//! Message blocks, which are records of completed messages. A lock-free ring holds those of the last messages of a
+//! queue pair.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use ib_types::{Instant, Psn};
 
 use crate::completion::{WcOpcode, WcStatus};
 
-/// Number of command blocks in a ring.
+/// Number of message blocks in a ring.
 const BLOCKS: u64 = 64;
 
 /// A completed message.
@@ -27,7 +28,7 @@ pub(crate) struct Message {
     pub(crate) packets: u32,
 }
 
-/// Command blocks of the last 64 completed messages of a queue pair, 64 bytes each.
+/// Message blocks of the last 64 completed messages of a queue pair, 64 bytes each.
 ///
 /// The HCA writes blocks, while any thread reads them without a lock. A block that is overwritten while a thread reads
 /// it is not returned.
@@ -38,7 +39,7 @@ pub struct MessageRing {
     blocks: [Block; BLOCKS as usize],
 }
 
-/// A command block. Each field is stored separately: packing fields into fewer words would take longer than the saved
+/// A message block. Each field is stored separately: packing fields into fewer words would take longer than the saved
 /// store instructions.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -50,8 +51,8 @@ struct Block {
     length: AtomicU32,
     first: AtomicU32,
     packets: AtomicU32,
-    /// Direction in the lower byte, status in the upper byte. In most calls of [`MessageRing::write`] both are
-    /// constants, which the compiler packs.
+    /// Direction in the lower byte, status in the upper byte. Most callers of [`MessageRing::write`] pass constants, so
+    /// the compiler combines the two bytes.
     outcome: AtomicU16,
     opcode: AtomicU8,
 }
@@ -63,7 +64,7 @@ impl Default for MessageRing {
 }
 
 impl MessageRing {
-    /// Number of command blocks in the ring.
+    /// Number of message blocks in the ring.
     pub const BLOCKS: u64 = BLOCKS;
 
     #[inline]
@@ -76,8 +77,8 @@ impl MessageRing {
     pub(crate) fn write(&self, message: &Message) {
         let number = self.ended.load(Ordering::Relaxed);
         let block = self.block(number);
-        // A reader may load a value that is stored below. If it then loads `ended`, it gets at least `number`, and
-        // detects that the block is being overwritten.
+        // A reader that loads a value stored below, and then loads `ended`, gets at least `number` for `ended`. The
+        // reader thus detects that the block is being overwritten.
         fence(Ordering::Release);
         let Message { direction, opcode, status, .. } = *message;
         let order = Ordering::Relaxed;
@@ -144,7 +145,7 @@ impl MessageRing {
 pub(crate) struct MessageLog(OnceCell<Arc<MessageRing>>);
 
 impl MessageLog {
-    /// Writes the command block of a completed message.
+    /// Writes the message block of a completed message.
     #[inline]
     pub(crate) fn note(&self, message: &Message) {
         #[cfg(not(without_message_blocks))]

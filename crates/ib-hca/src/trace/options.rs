@@ -19,7 +19,7 @@ pub struct PacketTrace {
     pub ring_bytes: usize,
     /// Filter that selects the recorded packets.
     pub filter: PacketFilter,
-    /// Event that ends the trace, and number of packets recorded after the event. When such a trace has ended, the ring
+    /// Event that ends the trace, and number of packets recorded after the event. After the end of the trace, the ring
     /// holds the packets before and after the event.
     pub trigger: Option<(Trigger, u32)>,
     /// Time after which no packet is recorded; [`Instant::NEVER`] for no limit.
@@ -134,7 +134,8 @@ pub struct SelectionStatus {
 }
 
 impl SelectionStatus {
-    /// Counts a traced queue pair that selection `own` includes. `holder` is the selection for which it is traced.
+    /// Counts a traced queue pair that selection `own` includes. `holder` is the selection for which the queue pair is
+    /// traced; `None` if the queue pair is traced by ID.
     pub(crate) fn count(&mut self, own: SelectionId, holder: Option<SelectionId>) {
         if holder == Some(own) {
             self.own += 1;

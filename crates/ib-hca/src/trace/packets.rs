@@ -1,6 +1,7 @@
 //! Trace ring of a queue pair: the HCA writes packets, and a collector reads them.
 //!
-//! It is one file, because the writer and the reader rely on the same layout of the ring.
+//! Writer and reader are in one file, because they rely on the same layout of the ring, and on the order in which they
+//! access head and tail.
 //!
 //! Packets are stored consecutively, each with a header of [`HEADER`] bytes, at offsets that are multiples of 8. A
 //! packet does not wrap around the end of the memory. A position is a number of bytes since the start of the trace.
@@ -13,8 +14,6 @@
 //! Nearly all packets of a queue pair have the same route. The route of the first packet in a direction is the usual
 //! route of the direction, and is stored once. If a packet has another route, that route is stored behind the packet's
 //! header.
-//!
-//! Writer and reader are in one file, because both depend on the order in which they access head and tail.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -58,7 +57,8 @@ pub(crate) struct PacketNote<'a> {
     /// Time at which the message was posted, if the packet is its first.
     pub(crate) posted: Option<Instant>,
     pub(crate) route: &'a Route,
-    /// True if the route is that of the queue pair's connection. The writer remembers whether this is the usual route.
+    /// True if `route` is the route of the queue pair's connection. The writer compares that route with the usual route
+    /// once, and keeps the result in `is_own_usual`.
     pub(crate) is_own: bool,
     pub(crate) is_repeated: bool,
     pub(crate) dropped: Option<DropReason>,
@@ -174,7 +174,7 @@ impl PacketWriter {
         self.ring.head.store(self.head, Ordering::Release);
     }
 
-    /// Returns true if a packet has the usual route of its direction.
+    /// Returns true if a packet has the usual route: that of the first packet in its direction.
     #[inline(never)]
     fn is_usual(&mut self, note: &PacketNote<'_>) -> bool {
         let is_usual = match &self.usual[note.direction as usize] {
@@ -236,7 +236,7 @@ impl PacketWriter {
         let mut filler = [0; 16];
         filler[..8].copy_from_slice(&FILLER.to_ne_bytes());
         filler[8..].copy_from_slice(&(skipped as u64).to_ne_bytes());
-        // If less than 16 bytes remain, readers skip them without reading them.
+        // If fewer than 16 bytes of the memory remain, readers skip them without parsing them.
         let length = skipped.min(filler.len());
         self.put(self.head, &filler[..length]);
         self.head += skipped as u64;
@@ -270,7 +270,8 @@ impl PacketWriter {
             return;
         }
         while self.head + needed - self.tail > size {
-            // An entry is much smaller than the ring. A full ring has several parts, so `starts` is not empty here.
+            // An entry is much smaller than the ring, so a ring without space for it has several parts. Therefore
+            // `starts` is not empty.
             self.tail = self.starts.pop_front().unwrap_or(self.head);
         }
         self.ring.tail.store(self.tail, Ordering::Relaxed);
@@ -334,9 +335,9 @@ struct EntrySizes {
 /// | word | holds |
 /// |---|---|
 /// | 0 | number of the packet |
-/// | 1 | size of the entry (32 bits), number of lost packets before it (32) |
-/// | 2, 3 | time, post time |
-/// | 4 | number of received packets before it |
+/// | 1 | size of the entry (32 bits), number of lost packets before this packet (32) |
+/// | 2, 3 | time of the packet, post time of its message |
+/// | 4 | number of received packets before this packet |
 /// | 5 | sizes of packet (16 bits), recorded bytes (16) and comment (16), flags (8), drop reason + 1 (8) |
 #[inline]
 fn header(
@@ -414,7 +415,7 @@ fn four(bytes: &[u8], at: usize) -> u32 {
 pub struct PacketReader {
     ring: Arc<PacketRing>,
     qpn: Qpn,
-    /// Copies of complete entries.
+    /// Copies of complete ring entries.
     chunk: Vec<u8>,
     /// Number of bytes of `chunk` that `next_packet` has processed.
     done: usize,
@@ -540,7 +541,7 @@ fn whole_length(bytes: &[u8], rest: usize) -> Option<usize> {
 
 /// Returns the size of the entry at the start of `bytes`, which must have at least 16 bytes.
 fn entry_size(bytes: &[u8]) -> usize {
-    u64::from_ne_bytes(*bytes[8..].first_chunk().expect("at least 16 bytes")) as u32 as usize
+    u64::from_ne_bytes(*bytes[8..].first_chunk().expect("the entry has 16 bytes")) as u32 as usize
 }
 
 impl PacketSource for PacketReader {

@@ -403,7 +403,7 @@ fn duplicates_of_several_requests_are_all_answered() {
         let done = pair.done(0);
         assert_eq!(done.len(), 2);
         assert!(done.iter().all(|wc| wc.status == WcStatus::Success), "{done:?}");
-        // After a single timeout of 67 ms both responses arrive.
+        // The READ and the SEND complete after a single ACK timeout of 67 ms.
         assert!(pair.now.since(start) < Duration::from_millis(140), "{:?}", pair.now.since(start));
     }
 }

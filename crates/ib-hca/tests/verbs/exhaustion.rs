@@ -17,8 +17,8 @@ pub(crate) struct Exhaustion {
     reads: BTreeMap<i32, i32>,
     /// The index of the oldest packet without a response.
     oldest: i32,
-    /// Number of consecutive losses of the oldest packet or its response. It starts at 1 if the packet is in `early`
-    /// when it becomes the oldest.
+    /// Number of consecutive losses of the oldest packet or its response. If a packet in `early` becomes the oldest,
+    /// its earlier loss is counted.
     losses: u32,
     /// Indices of packets after `oldest`. The last transmission of each was lost, or arrived out of order and was
     /// dropped by its receiver.
@@ -146,7 +146,7 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     let mut model = Exhaustion::new(Psn::truncated(0), 256);
     model.observe(true, Fate::Delivered, &read(0, 512));
     model.observe(true, Fate::Lost, &read(2, 256));
-    assert_eq!(model.losses(), 0, "the loss of a later request is not counted");
+    assert_eq!(model.losses(), 0, "a loss behind the oldest packet is not counted yet");
     model.observe(false, Fate::Lost, &response(0));
     model.observe(true, Fate::Lost, &read(0, 512));
     model.observe(false, Fate::Delivered, &response(1));
@@ -162,7 +162,7 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     model.observe(false, Fate::Delivered, &response(1));
     // An ACK does not replace the response data of the READ before it.
     model.observe(false, Fate::Delivered, &packet(Operation::Acknowledge, 5, &[0x1f, 0, 0, 1]));
-    assert_eq!(model.losses(), 1, "a loss counts even if the packet was not yet the oldest");
+    assert_eq!(model.losses(), 1, "a loss before the packet was the oldest is counted");
     model.observe(true, Fate::Lost, &read(2, 256));
     assert_eq!(model.losses(), 2);
 }

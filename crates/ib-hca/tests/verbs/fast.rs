@@ -33,13 +33,13 @@ fn region_gives_access_only_while_it_is_open() {
     pair.sides[1].hca.close_mr(mr).unwrap();
     memory.fill(0, 4096, 0).unwrap();
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);
-    // The lowest byte of the reopened region's key is one higher. The previous key gives no access.
+    // `reopen_mr` increments the lowest byte of the key. The previous key stays invalid.
     let next = pair.sides[1].hca.reopen_mr(mr).unwrap();
     assert_eq!((next >> 8, next as u8), (key >> 8, (key as u8).wrapping_add(1)));
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);
     assert_eq!(memory.to_vec(1024, 64).unwrap(), [0; 64]);
     assert_eq!(write(&mut pair, 0x5000, next), WcStatus::Success);
-    // The region can also be opened with other memory.
+    // `open_mr` can assign other memory to the region. The previous key then becomes invalid.
     let other = Memory::zeroed(128).unwrap();
     let third = pair.sides[1].hca.open_mr(mr, (&other, 0, 128), 0, WRITABLE).unwrap();
     assert_eq!(write(&mut pair, 0x5000, next), WcStatus::RemAccessErr);

@@ -39,8 +39,9 @@ pub(crate) struct Faults {
     pub(crate) loss: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
-    /// Maximum additional delays: of a late packet, and of every packet.
+    /// Maximum additional delay of a late packet.
     pub(crate) late_by: Duration,
+    /// Maximum additional delay of every packet.
     pub(crate) jitter: Duration,
 }
 
@@ -234,7 +235,7 @@ impl Pair {
         self.sides[side].hca.modify_qp(now, qp, attr).expect("the transition is valid");
     }
 
-    /// Creates a queue pair on each side, and connects the two.
+    /// Creates a queue pair on each side, and connects them to each other.
     pub(crate) fn connect(&mut self, wiring: &Wiring) -> [QpId; 2] {
         let qps = [self.create(0, wiring), self.create(1, wiring)];
         self.connect_with(wiring, qps);

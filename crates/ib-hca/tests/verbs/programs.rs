@@ -24,17 +24,19 @@ const ROOM: usize = 6000;
 
 /// Expected memory contents and completions after the program of one side.
 struct Model {
-    /// Contents of the other side's exposed memory, and of the private memory of the side that runs the program.
+    /// Contents of the other side's exposed memory.
     offered: Vec<u8>,
+    /// Contents of the private memory of the side that runs the program.
     own: Vec<u8>,
-    /// Completions of requests on this side, and of receives on the other side.
+    /// Completions of requests on the side that runs the program.
     sent: Vec<(u64, WcStatus, Option<WcOpcode>)>,
+    /// Completions of receives on the other side.
     received: Vec<(u64, WcOpcode, u32, Option<u32>)>,
     /// Contents of the buffers of the other side's receives.
     rooms: Vec<u8>,
 }
 
-/// A program for one side.
+/// The requests and receives that one side of the pair posts in a run.
 struct Program {
     requests: VecDeque<SendWr>,
     receives: usize,
@@ -158,7 +160,7 @@ fn program(rng: &mut Rng, regions: &Regions) -> Program {
         requests.push_back(SendWr { wr_id, op, data, flags });
     }
     if fails {
-        // One request has an invalid R_Key. One more request follows, and is flushed.
+        // Request 1000 fails because of its invalid R_Key. Request 1001 is flushed.
         let mut to = regions.offered.remote(0);
         to.rkey ^= 0x100;
         for wr_id in [1000, 1001] {
@@ -212,7 +214,7 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
         mtu: Mtu::ALL[rng.below(5)],
         reads: 1 + rng.below(4) as u8,
         cap: QpCap { max_send_wr: 1 + rng.below(30) as u32, max_recv_wr: 64, ..QpCap::default() },
-        // With a longer timeout, runs with the highest loss would exceed the retries.
+        // The ACK timeout is 4.096 µs · 2^7 = 524 µs.
         timeout: 7,
         min_rnr_timer: 1 + rng.below(5) as u8,
         ..Wiring::default()
@@ -220,7 +222,8 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     let qps = pair.connect(&wiring);
     let regions = [0, 1].map(|side| regions(&mut pair, &mut rng, side));
     let mut programs = [0, 1].map(|side| program(&mut rng, &regions[side]));
-    // A failure also flushes the receives of the other side's program. An empty program replaces that program.
+    // If a request fails, the receives that the other side's program needs are flushed. Therefore the other side gets
+    // an empty program.
     if programs[0].fails || programs[1].fails {
         let quiet = usize::from(programs[0].fails);
         programs[quiet] = Program {
@@ -241,7 +244,7 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     loop {
         for side in [0, 1] {
             let program = &mut programs[side];
-            // Not all receives are posted at once.
+            // Each turn of the outer loop posts a random number of receives.
             while posted[side] < program.receives && rng.chance(0.7) {
                 let data = regions[side].rooms.data(posted[side] * ROOM, ROOM);
                 pair.receive(1 - side, qps[1 - side], posted[side] as u64, data);

@@ -213,8 +213,8 @@ fn repeated_rest_of_a_read_replaces_the_whole() {
     assert_eq!(bench.take(1), [(First, 0)]);
     bench.deliver_read(2, 512, 512);
     assert_eq!(bench.take_all(), [(First, 2), (Last, 3), (First, 4), (Last, 5)]);
-    // READ 4 is repeated, and its response begins. Then the rest of READ 0 is repeated. Its response has lower PSNs
-    // and is sent first, and the response to READ 4 starts again.
+    // READ 4 is repeated, and the first packet of its response is sent. Then the rest of READ 0 is repeated. The
+    // response to READ 0 has lower PSNs and is sent next. The response to READ 4 then starts again.
     bench.deliver_read(4, 0, 512);
     assert_eq!(bench.take(1), [(First, 4)]);
     bench.deliver_read(2, 512, 512);
@@ -310,15 +310,16 @@ fn second_loss_is_repeated_before_the_timeout() {
     bench.wait(micros(20));
     bench.deliver_data(2);
     assert_eq!(bench.take_all().len(), 16);
-    // The response is lost again. A later response shows the loss, but the requester retransmits only when one
-    // round-trip time has passed.
+    // The response to READ 1 is lost again. A later response shows the loss, but the requester retransmits only after
+    // the retransmission timeout.
     bench.wait(micros(1));
     bench.deliver_data(3);
     assert_eq!(bench.take_all(), []);
     bench.wait(micros(1000));
     assert_eq!(bench.take_all().len(), 16);
     assert_eq!(bench.ended(), []);
-    // The first loss has used the only retry, and the second loss needs none. The next ACK timeout fails the request.
+    // The implied NAK of the first loss has used up the only retry; that of the second loss uses up none. The next ACK
+    // timeout fails the request.
     bench.wait(Duration::from_millis(68));
     assert_eq!(bench.ended()[0], (1, WcStatus::RetryExcErr));
 }

@@ -298,7 +298,7 @@ fn overwritten_packets_are_counted_exactly() {
     assert!(reader.overwritten().all() > 0);
 }
 
-/// Selections by number, by peer and by service ID include present and later queue pairs.
+/// Selections by queue pair number, by peer and by service ID include present and later queue pairs.
 #[test]
 fn selection_includes_present_and_later_queue_pairs() {
     let mut pair = Pair::new(11);
@@ -324,14 +324,15 @@ fn selection_includes_present_and_later_queue_pairs() {
     let there = Selection { peers: vec![peer], ..Selection::default() };
     let fourth = hca.select(there).expect("the options are valid");
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
-    // Both selections include queue pair 1, but it is traced for the first one.
+    // `third` and `fourth` include queue pair 1, which is traced only for `third`, the older selection.
     assert_eq!(chosen.iter().filter(|(id, _)| *id == third).count(), 1);
     assert_eq!(chosen.len(), 1 + 48);
     let changed = PacketTrace { payload: 0, ..PacketTrace::default() };
     hca.change_selection(first, &changed).expect("the selection exists");
     hca.deselect(first);
     assert_eq!(hca.change_selection(first, &changed), Err(TraceError::NotTraced));
-    // After a selection is removed, its queue pairs are traced for the oldest other selection that includes them.
+    // When a selection is removed, each of its queue pairs is traced for the oldest remaining selection that includes
+    // the queue pair.
     hca.deselect(second);
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
     let numbers: Vec<_> = chosen.iter().map(|(id, reader)| (*id, reader.qpn())).collect();

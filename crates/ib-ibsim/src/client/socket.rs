@@ -155,8 +155,8 @@ impl Sockets {
 }
 
 /// Receives a datagram. Fails unless its `SCM_CREDENTIALS` name this process's user or root as the
-/// sender. The server has bound the name of its data socket before it replies, so the data socket
-/// belongs to the same user.
+/// sender. The server binds the name of its data socket before it replies, so the data socket
+/// belongs to the user who sent the reply.
 fn receive_from_own_user(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

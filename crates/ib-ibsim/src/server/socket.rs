@@ -243,7 +243,8 @@ fn receive_with_credentials(
         return Err(io::Error::last_os_error());
     }
     let mut credentials = None;
-    // SAFETY: the macros stay within the control buffer and the length that the system stored.
+    // SAFETY: the macros read the control buffer only up to the length that the kernel has stored in
+    // `header`.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(&raw const header) };
     while !message.is_null() {
         // SAFETY: a non-null pointer from these macros refers to a whole control message in the

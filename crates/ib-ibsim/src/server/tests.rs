@@ -9,7 +9,7 @@ fn unique(what: &str) -> String {
 }
 
 fn abstract_name(base: &str, what: &str) -> SocketAddr {
-    SocketAddr::from_abstract_name(format!("{base}:{what}\0")).expect("the name fits")
+    SocketAddr::from_abstract_name(format!("{base}:{what}\0")).expect("the name is short enough")
 }
 
 /// The sockets of a client, opened as libumad2sim opens them.
@@ -67,7 +67,7 @@ fn input(server: &mut Server) -> Input {
         if let Some(input) = server.next() {
             return input;
         }
-        server.wait(Some(Duration::from_millis(50))).expect("the system waits");
+        server.wait(Some(Duration::from_millis(50))).expect("the server can wait");
     }
     panic!("no input arrived");
 }
@@ -155,7 +155,7 @@ fn stalled_client_does_not_block_others() {
     quick.data.recv(&mut bytes).expect("a request arrives");
     // The queued messages arrive in order when the client reads again.
     for number in 0..100 {
-        slow.data.set_nonblocking(true).expect("the socket can be non-blocking");
+        slow.data.set_nonblocking(true).expect("the socket becomes non-blocking");
         let length = loop {
             match slow.data.recv(&mut bytes) {
                 Ok(length) => break length,

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | Backlog | waits for the window | admission to the window |
 //! | Queued | the MAD will be sent or retransmitted | transmission |
-//! | Sending | segments are sent and acknowledged | the last ACK, the response, or the last timeout |
+//! | Sending | segments are sent and acknowledged | the last segment's ACK, the response, or the last retry's timeout |
 //! | Waiting | the request was sent | the response, its first segment, or a timeout |
 //! | Receiving | segments of the response are received | the last segment, or a timeout |
 //!
@@ -64,14 +64,14 @@ pub(super) struct Step {
     pub(super) wake: bool,
     /// The result of the request, if it has ended.
     pub(super) end: Option<Result<Message, Failure>>,
-    /// The ACK with which later duplicates of the response are acknowledged.
+    /// If an RMPP response is complete: the receiver's state, which the ACKs of duplicate segments report.
     pub(super) linger: Option<Acknowledgement>,
     /// True if the current state ignores the event.
     pub(super) ignored: bool,
 }
 
 impl Transaction {
-    /// Creates a request in state Backlog. `sender` has the segments of an RMPP message.
+    /// Creates a request in state Backlog. `sender` is `None` for a request of one MAD.
     pub(super) fn new(request: Request, sender: Option<Sender>) -> Self {
         let retries_left = request.timing.retries;
         Self {
@@ -248,7 +248,7 @@ impl Transaction {
             return step;
         }
         if !matches!(self.state, State::Receiving(_)) {
-            // A later segment is ignored: the peer may send it only after the ACK of the first segment.
+            // Segments after segment 1 are ignored: the peer may send them only after the ACK of segment 1.
             let Some(receiver) = Receiver::new(mad, limits).filter(|_| mad.rmpp().segment == 1)
             else {
                 return Step::ignored();
@@ -297,8 +297,8 @@ impl Transaction {
         let reply = double_sided.then(|| control::open(&self.request.mad));
         match self.state {
             State::Sending => {}
-            // A repeated last ACK means that the peer has not received `reply`, the ACK that opens the window for
-            // the response.
+            // The peer repeats the ACK of the last segment if `reply` was lost. So `reply`, the ACK that opens the
+            // window for the response, is sent again.
             State::Waiting if double_sided && header.segment == sender.count() => {
                 return Step { reply, ..Step::default() };
             }
@@ -354,7 +354,7 @@ impl Transaction {
 }
 
 impl Step {
-    /// Returns how many bytes the reassembled response that ends the request takes; 0 without a response.
+    /// Returns how many bytes the reassembled response takes; 0 if this step does not end the request with a response.
     pub(super) fn held(&self) -> usize {
         self.end.as_ref().and_then(|end| end.as_ref().ok()).map_or(0, Message::held)
     }
@@ -367,7 +367,8 @@ impl Step {
         Self { end: Some(Err(failure)), ..Self::default() }
     }
 
-    /// Ends the request with [`Failure::Aborted`], and sends the peer STOP or ABORT with this status.
+    /// Returns a step that ends the request with [`Failure::Aborted`] and sends STOP or ABORT with `status` to the
+    /// peer.
     pub(super) fn aborted(received: &Mad, status: RmppStatus) -> Self {
         let reply = Some(control::refuse(received, status));
         Self { reply, ..Self::failed(Failure::Aborted { status }) }

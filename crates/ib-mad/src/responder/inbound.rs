@@ -77,7 +77,7 @@ impl Inbound {
             Some(&mut Transfer::Complete { state, .. }) => {
                 SegmentResult::Reply(control::acknowledge(mad, state))
             }
-            // A later segment is ignored: the requester may send it only after the ACK of the first segment.
+            // Segments after segment 1 are ignored: the requester may send them only after the ACK of segment 1.
             None if mad.rmpp().segment != 1 => SegmentResult::Silent,
             None => self.begin(now, key, datagram, room),
         }

@@ -3,10 +3,10 @@
 use ib_link::Remote;
 use ib_wire::mad::{Mad, Method, TransactionId};
 
-/// Identifies a transfer at a port.
+/// Identifies an RMPP transfer between the responder and a requester.
 ///
-/// The method is stored without its response bit, so that segments and their ACKs have the same key. A request and its
-/// response have the same key, too. The exception is Set, whose response is GetResp.
+/// `method` lacks the response bit, so that segments and their ACKs have the same key. A request and its response have
+/// the same key, except for Set, whose response has method GetResp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TransferKey {
     pub(super) transaction_id: TransactionId,

@@ -114,7 +114,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Returns the next segment to send. The responses that can send take turns.
+    /// Returns the next segment to send. The responses that have a segment to send take turns.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(key) = self.ready.pop_front() {
             let Some(transfer) = self.transfers.get_mut(&key) else { continue };
@@ -159,8 +159,8 @@ impl Outbound {
         }
     }
 
-    /// Handles the loss of a segment: expires its ACK timer. Returns false if the segment is not
-    /// outstanding.
+    /// Handles the loss of a segment: sets the ACK timer of the response to `now`, so that the timer expires. Returns
+    /// false if the segment is not outstanding.
     pub(super) fn handle_lost(&mut self, now: Instant, key: TransferKey, segment: u32) -> bool {
         let Some(transfer) = self.transfers.get_mut(&key) else { return false };
         let waits = transfer.sender.waits_for(segment);

@@ -127,8 +127,8 @@ fn rmpp_requests_beyond_the_limit_are_stopped() {
     let stop = sent(&mut responder, Instant::ZERO)[0];
     let exhausted = RmppStatus::RESOURCES_EXHAUSTED;
     assert_eq!((stop.rmpp_type, stop.status), (RmppType::STOP, exhausted));
-    // After request 1 is complete, the responder can receive request 9. Duplicates of request 1 are then no longer
-    // acknowledged.
+    // After request 1 is complete, the responder can receive request 9. When it does, it stops acknowledging
+    // duplicates of request 1.
     for segment in &segments(1, 500)[1..] {
         receive(&mut responder, *segment);
     }
@@ -229,7 +229,7 @@ fn lost_segments_are_retransmitted_immediately() {
     assert_eq!(numbers(&mut responder), [1, 2, 3, 4, 5]);
     acknowledge(&mut responder, &request, 1, 7);
     lose(&mut responder, &request, &[2, 3, 5]);
-    // The losses have expired the ACK timer. Segment 6, sent before the retransmission, does not restart it.
+    // The losses have set the ACK timer to the current time. Sending segment 6 does not restart this timer.
     assert_eq!(responder.poll_transmit(Instant::ZERO).unwrap().mad.rmpp().segment, 6);
     assert_eq!(responder.poll_timeout(), Some(Instant::ZERO));
     assert_eq!(numbers(&mut responder), [2, 3, 4, 5, 6, 7]);
@@ -309,7 +309,7 @@ fn every_control_mad_in_every_state_has_its_result() {
             "response",
             [
                 "DATA",
-                // The responder has not sent the second segment yet.
+                // ACK 2 is an error, because the responder has not sent segment 2 yet.
                 "ABORT 123, gave up",
                 "DATA",
                 "ABORT 123, gave up",
@@ -452,7 +452,7 @@ fn memory_of_all_messages_is_limited() {
     assert!(matches!(responder.poll_event(), Some(ResponderEvent::Request(_))));
     assert_eq!(responder.held(), 0);
     assert_eq!(last(&mut responder, 3, 600).rmpp_type, RmppType::ACK);
-    // The data of responses counts towards the memory limit, too.
+    // Requests and outstanding responses share the memory limit: 600 of 1000 bytes are in use.
     let request = request(Method::GET_TABLE, 5);
     let mut header = request.mad;
     header.answer(MadStatus::OK);

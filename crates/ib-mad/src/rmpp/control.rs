@@ -33,8 +33,8 @@ pub enum Kind {
 /// Returns the kind of a received datagram.
 ///
 /// OpenSM sets only the Active flag and expects the kernel to fill in the other RMPP fields. Under ibsim, no kernel
-/// does so. Therefore a datagram with the Active flag but without segment number, First flag and Last flag is also
-/// plain.
+/// does so. Therefore a datagram with the Active flag is [`Kind::Plain`] if it has neither segment number, First flag
+/// nor Last flag.
 #[must_use]
 pub fn classify(mad: &Mad) -> Kind {
     if !mad.is_rmpp() {
@@ -71,7 +71,7 @@ pub fn refuse(received: &Mad, status: RmppStatus) -> Mad {
     end(&turned(received), status)
 }
 
-/// Returns the datagram with which a sender ends the transfer of its own message.
+/// Returns the STOP or ABORT with which a sender ends the transfer of its own message.
 #[must_use]
 pub fn end(header: &Mad, status: RmppStatus) -> Mad {
     let stop = status == RmppStatus::RESOURCES_EXHAUSTED;

@@ -17,8 +17,8 @@ pub struct Sender {
     acknowledged: u32,
     sent: u32,
     window_last: u32,
-    /// The segment that is sent after a timeout regardless of the window. If the ACK was lost, this segment causes a
-    /// new ACK.
+    /// Number of the segment that is sent after a timeout regardless of the window; 0 before the first timeout. If an
+    /// ACK was lost, this segment makes the receiver send a new one.
     probe: u32,
 }
 
@@ -73,7 +73,7 @@ impl Sender {
         self.sent < self.count.min(self.last_permitted())
     }
 
-    /// Returns the number of the last segment that the window, or a timeout, permits.
+    /// Returns the number of the last segment that may be sent: the end of the window, or `probe` if it is higher.
     fn last_permitted(&self) -> u32 {
         self.window_last.max(self.probe)
     }
@@ -138,8 +138,8 @@ impl Sender {
         segment > self.acknowledged && segment <= self.sent
     }
 
-    /// After a timeout, continues after the last acknowledged segment. The next segment is sent regardless of the
-    /// window.
+    /// Handles the timeout of an ACK: the next segment to send is the one after the last acknowledged segment. This
+    /// segment is sent regardless of the window.
     pub fn rewind(&mut self) {
         self.sent = self.acknowledged;
         self.probe = self.acknowledged + 1;

@@ -143,7 +143,7 @@ fn too_long_message_is_stopped() {
     let exhausted = Progress::Failed(RmppStatus::RESOURCES_EXHAUSTED);
     let announced = changed(&segments(201)[0], |header| header.length_or_window = u32::MAX);
     assert_eq!(receiver().handle(&announced), exhausted);
-    // If the length is unknown, the limit is checked at each segment.
+    // If the first segment announces no length, the receiver checks the limit at each segment.
     let mut receiver = receiver();
     let mut number = 0;
     let stopped = loop {
@@ -211,7 +211,8 @@ fn sender_rewinds_to_the_last_acknowledged_segment() {
     sender.handle(&acknowledgement(3, 3));
     sender.rewind();
     assert_eq!(numbers(&mut sender), [3, 4]);
-    // The window is full. After a timeout, the sender sends one segment, which causes the missing ACK.
+    // The window permits no further segment. After a timeout, the sender sends one more, so that the receiver repeats
+    // the lost ACK.
     sender.handle(&acknowledgement(4, 4));
     assert_eq!(numbers(&mut sender), [0_u32; 0]);
     sender.rewind();

@@ -93,7 +93,7 @@ impl Program {
         assert_eq!(head[..8], REPLY_MAGIC.to_be_bytes());
         assert_eq!(head[8..12], number.to_be_bytes());
         let word =
-            |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("the length is 4"));
+            |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("a word is 4 bytes"));
         (word(12), self.receive(word(16) as usize))
     }
 
@@ -106,7 +106,7 @@ impl Program {
         let head = self.receive(16);
         assert_eq!(head[..4], SIMPLE_MAGIC.to_be_bytes());
         assert_eq!(head[8..], 77_u64.to_be_bytes());
-        u32::from_be_bytes(head[4..8].try_into().expect("the length is 4"))
+        u32::from_be_bytes(head[4..8].try_into().expect("the error has 4 bytes"))
     }
 
     /// Receives a reply of one chunk and returns its type and data.
@@ -115,7 +115,7 @@ impl Program {
         assert_eq!(head[..4], STRUCTURED_MAGIC.to_be_bytes());
         assert_eq!(head[4..6], chunk::DONE.to_be_bytes());
         assert_eq!(head[8..16], 77_u64.to_be_bytes());
-        let length = u32::from_be_bytes(head[16..].try_into().expect("the length is 4"));
+        let length = u32::from_be_bytes(head[16..].try_into().expect("the length has 4 bytes"));
         (u16::from_be_bytes([head[6], head[7]]), self.receive(length as usize))
     }
 }
@@ -360,7 +360,8 @@ fn give_up_ends_only_the_negotiation() {
         (program.session.failed(), program.session.is_over()),
         (Some(&NbdError::Silent), true)
     );
-    // A client that disconnects still gets the replies to its outstanding requests.
+    // After the negotiation, `give_up` has no effect. A client that disconnects still gets the replies to its
+    // outstanding requests.
     let mut program = Program::with("disk0", false);
     program.request(0, command::READ, (0, 512), b"");
     let token = program.session.poll_request().expect("the request is complete").token;
@@ -428,7 +429,7 @@ fn limits_apply_to_requests_in_one_piece() {
     assert_eq!(asked, 1000);
 }
 
-/// The result must not depend on how the input is divided.
+/// Requests and replies must not depend on how the input is divided into reads.
 #[test]
 fn result_is_independent_of_read_sizes() {
     let mut bytes = 3_u32.to_be_bytes().to_vec();
@@ -507,7 +508,8 @@ fn session_accepts_any_bytes() {
     }
 }
 
-/// Output that is sent in parts arrives completely. Long data is not copied, and its buffers return to the owner.
+/// Output that is sent in parts arrives completely. Long data is not copied. All data buffers return to the owner of
+/// the session.
 #[test]
 fn long_data_is_sent_without_a_copy() {
     let mut program = Program::with("", true);

@@ -8,17 +8,17 @@ use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// Signals that terminate a process by default, and that users, terminals or resource limits cause.
+/// Signals that users, terminals and resource limits send, and whose default action ends the process.
 const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ];
 
-/// Paths of the temporary files that exist.
+/// Paths of the temporary files, including files that are not created yet.
 static PATHS: LazyLock<Mutex<Vec<PathBuf>>> = LazyLock::new(Mutex::default);
 
-/// True once [`Termination`](super::Termination) or [`Orders`](super::Orders) catch signals. Then the process exits
-/// normally, and destructors remove the files.
+/// True once [`Termination`](super::Termination) or [`Orders`](super::Orders) catch signals. A
+/// termination signal then makes the process exit normally, and destructors remove the temporary files.
 pub(super) static ENDS_IN_ORDER: AtomicBool = AtomicBool::new(false);
 
-/// The path of a temporary file. The file is removed when this is dropped, or when a signal ends the process.
+/// The path of a temporary file. The file is removed when this value is dropped, or when a signal ends the process.
 #[derive(Debug)]
 pub struct TemporaryPath(PathBuf);
 
@@ -27,7 +27,7 @@ impl TemporaryPath {
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         static STARTED: Once = Once::new();
-        // If the thread cannot be started, a signal ends the process without removing the file.
+        // If the signal thread cannot be started, a signal ends the process without removing the file.
         STARTED.call_once(|| drop(remove_on_signals()));
         lock().push(path.clone());
         Self(path)
@@ -44,8 +44,8 @@ impl TemporaryPath {
     /// # Errors
     /// Fails if the system cannot rename the file. The file is then removed.
     pub fn persist(self, path: &Path) -> io::Result<()> {
-        // The thread that handles signals takes the same lock, so it cannot run between the rename and the change of
-        // the list.
+        // The signal thread needs this lock to remove files. So it does not run between the rename and the removal
+        // of the path from `paths`.
         let mut paths = lock();
         std::fs::rename(&self.0, path)?;
         paths.retain(|other| *other != self.0);
@@ -58,7 +58,7 @@ impl Drop for TemporaryPath {
         let mut paths = lock();
         if let Some(at) = paths.iter().position(|path| *path == self.0) {
             paths.swap_remove(at);
-            // Removing fails if the file was not created yet.
+            // The error is ignored: the file may not have been created yet.
             let _ = std::fs::remove_file(&self.0);
         }
     }
@@ -68,7 +68,8 @@ fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
     PATHS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread that handles signals: it removes the temporary files and then ends the process with the same signal.
+/// Starts the signal thread. When a signal of [`SIGNALS`] arrives that does not make the process exit normally, this
+/// thread removes the temporary files and then executes the signal's default action.
 fn remove_on_signals() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let wanted = SIGNALS.into_iter().filter(|&signal| !super::ignores(&status, signal));

@@ -36,7 +36,7 @@ impl<'a> Options<'a> {
         if self.bytes.is_empty() {
             return Ok(None);
         }
-        // The remaining size is a multiple of four, as the size of every block and option.
+        // At least four bytes remain, because the sizes of all blocks and padded options are multiples of four.
         let code = order.u16(self.bytes);
         let length = usize::from(order.u16(&self.bytes[2..]));
         if code == option::END {
@@ -78,7 +78,7 @@ impl<'a> Field<'a> {
         Ok(self.order.u64(self.sized(8)?))
     }
 
-    /// Returns a time of 64 bits. In both byte orders, the upper word is first.
+    /// Returns a timestamp, which consists of two 32-bit words. In both byte orders, the upper word is first.
     pub(super) fn words(self) -> Result<u64, ReadError> {
         Ok(self.order.words(self.sized(8)?))
     }

@@ -59,7 +59,7 @@ impl<R: Read> Reader<R> {
         input.fill("the length of a block", 4)?;
         let mut length = [0; 4];
         length.copy_from_slice(&input.bytes);
-        // The size of a section header cannot be interpreted before its byte-order magic.
+        // The byte-order magic states the byte order of a section header. So it is read before the length is decoded.
         let mut head = 8;
         if kind == block::SECTION {
             input.fill("the byte-order magic", 4)?;

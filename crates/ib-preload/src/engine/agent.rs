@@ -72,7 +72,8 @@ impl Agent {
     }
 }
 
-/// Agents by number. The transaction ID of a request contains the number of the agent that sent it.
+/// Agents by number, which is unique within the engine. The transaction ID of a request contains the number of the
+/// agent that sent it.
 #[derive(Default)]
 pub(super) struct Agents {
     by_number: BTreeMap<u16, Agent>,
@@ -90,8 +91,8 @@ impl Agents {
         if self.by_number.values().any(clashes) {
             return Err(Errno::INVALID);
         }
-        // Numbers are reused as late as possible, so that a response to a removed agent does not
-        // match a new agent.
+        // Agent numbers are reused as late as possible, so that a response to a removed agent does not match a new
+        // agent.
         let free = (1..=u16::MAX).map(|step| self.last.wrapping_add(step));
         let free =
             free.into_iter().find(|number| *number != 0 && !self.by_number.contains_key(number));

@@ -41,7 +41,7 @@ impl Message {
         if length == whole {
             Ok(whole)
         } else {
-            debug_assert!(self.received, "a message of more than 256 bytes must be a received one");
+            debug_assert!(self.received, "only received messages have more than 256 bytes");
             Err(Errno::NO_SPACE)
         }
     }

@@ -146,7 +146,7 @@ fn requests_are_delivered_to_the_registered_agent() {
     assert!(!engine.is_readable(one) && engine.is_readable(two));
     request.0[37..40].copy_from_slice(&[1, 2, 3]);
     engine.handle(Instant::ZERO, &from(&request));
-    let [refusal] = sent(&mut engine)[..] else { panic!("expected one refusal") };
+    let [refusal] = sent(&mut engine)[..] else { panic!("expected one rejection") };
     assert_eq!(Mad(refusal.mad).status(), MadStatus::BAD_METHOD_ATTRIBUTE);
     assert_eq!((refusal.dlid, refusal.slid), (2, 1));
     engine.close(two);

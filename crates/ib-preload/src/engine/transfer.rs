@@ -39,8 +39,8 @@ pub(super) struct Transfer {
     pub(super) deadline: Instant,
     receiver: Receiver,
     limits: ReceiveLimits,
-    /// The first datagram received. If the message is not complete in time, an ABORT responds to
-    /// this datagram.
+    /// The first received datagram of the message. If the message is not complete in time, an ABORT is sent to the
+    /// sender of this datagram.
     from: Request,
     /// The segment whose headers become those of the message: segment 1, or the first received segment until segment 1
     /// arrives.
@@ -74,8 +74,7 @@ impl Engine {
             return self.deliver(agent, request, mad.0.to_vec());
         }
         if header.segment == 0 {
-            // The segment number is 0, because a program under libumad2sim has sent an unsegmented
-            // message as one datagram.
+            // A program under libumad2sim has sent an unsegmented message as one datagram with segment number 0.
             let length = usize::from(request.length).clamp(mad.class().data_offset(), mad.0.len());
             if transaction.is_none_or(|key| self.forget_transaction(key).is_some()) {
                 self.deliver(agent, request, mad.0[..length].to_vec());
@@ -208,7 +207,7 @@ impl Engine {
     }
 }
 
-/// Returns true if the MAD is the ACK of a response. Such an ACK has the method of the request.
+/// Returns true if `ack` acknowledges a response. Such an ACK has the method of the request, without the response bit.
 const fn is_response_to(ack: &Mad) -> bool {
     ack.method().0 & Method::RESPONSE_BIT == 0
 }

@@ -49,13 +49,14 @@ struct Context {
 type OpenDevice = unsafe extern "C-unwind" fn(*mut c_void) -> *mut Context;
 type PollCq = unsafe extern "C-unwind" fn(*mut c_void, c_int, *mut c_void) -> c_int;
 
-/// Name of the library that opens devices.
+/// File name of libibverbs.
 const LIBRARY: &CStr = c"libibverbs.so.1";
 
-/// Name of the function that opens a device.
+/// Name of the libibverbs function that opens a device.
 const OPEN_DEVICE: &CStr = c"ibv_open_device";
 
-/// The provider's function that polls a CQ. All contexts have the same function.
+/// The function of the rxe provider that polls a CQ, which [`poll_cq`] replaces in every context. It is
+/// the same function in all contexts.
 static POLL_CQ: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Replaces `ibv_open_device` of libibverbs. In the returned context, polling an empty CQ also
@@ -69,7 +70,8 @@ pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *
     static NEXT: Next = Next::new(OPEN_DEVICE);
     let mut address = NEXT.address();
     if address.is_null() {
-        // The program has loaded libibverbs with `RTLD_LOCAL`.
+        // `NEXT` does not find functions of a library that the program has loaded with `RTLD_LOCAL`,
+        // so the function is looked up in libibverbs itself.
         // SAFETY: both names end with a zero byte; `RTLD_NOLOAD` loads no library.
         address = unsafe {
             let library = libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);

@@ -1,4 +1,4 @@
-//! Open files of a process: their descriptors, and the events that make them readable.
+//! Open files of a process: their descriptors, and the eventfds that make them readable.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -56,7 +56,7 @@ impl State {
     }
 
     /// Sends queued datagrams and makes files with new messages readable. Wakes the receiving
-    /// thread if a timer expires before the end of its sleep, or if datagrams remain to be sent.
+    /// thread if datagrams remain to be sent, or if a timer expires before `sleeps_until`.
     pub(super) fn settle(&mut self, client: &Client) {
         while let Some(request) = self.engine.poll_transmit() {
             self.outbox.push(&request);

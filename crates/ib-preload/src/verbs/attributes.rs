@@ -150,7 +150,8 @@ impl Port {
         }
     }
 
-    /// Returns the route for the path of an address handle or of a connected queue pair.
+    /// Converts the path of an address handle or of a connected queue pair from the uverbs ABI to the
+    /// engine's [`Route`].
     ///
     /// # Errors
     /// Fails with `EINVAL` if the port, the GID index or the service level does not exist, or if

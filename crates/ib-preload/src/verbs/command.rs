@@ -66,8 +66,8 @@ pub(super) struct ResponseBuffer {
     pub(super) address: u64,
     /// Size in bytes of the part for the response of the uverbs core.
     pub(super) core: usize,
-    /// Size in bytes of the part for the response of the driver; 0 for legacy commands, for which
-    /// `core` is the size of the whole buffer.
+    /// Size in bytes of the part for the response of the driver. It is 0 for legacy commands: `core` is
+    /// then the size of the whole buffer.
     pub(super) driver: usize,
 }
 
@@ -98,8 +98,8 @@ impl Command {
         if header.command & !NUMBER != 0 || bytes.len() != usize::from(header.in_words) * 4 {
             return Err(Errno::INVALID);
         }
-        // Offsets of the fields: after the header, or after the response address if the command has
-        // a response.
+        // Offsets of the fields in commands without a response, and in commands with a response, whose
+        // address precedes the fields.
         const PLAIN: usize = 8;
         const ANSWERED: usize = 16;
         let (request, least) = match header.command {

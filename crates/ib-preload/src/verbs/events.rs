@@ -10,7 +10,7 @@ use super::abi::{AsyncEventRecord, bytes_of};
 use crate::descriptors;
 use crate::errno::Errno;
 
-/// Maximum number of waiting events of a file.
+/// Maximum number of unread events of an event file. Further events are dropped.
 const MOST: usize = 1 << 16;
 
 /// Object to which an event refers, with its handle.
@@ -22,7 +22,7 @@ pub(super) enum Source {
     Device,
 }
 
-/// A waiting event.
+/// An event that the program has not read yet.
 struct Event {
     source: Source,
     bytes: Vec<u8>,

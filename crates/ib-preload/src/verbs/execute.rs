@@ -64,8 +64,8 @@ pub(super) struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    /// Executes a command. Commands that open event files or create CQs are executed elsewhere, and
-    /// fail here with `EINVAL`.
+    /// Executes a command. Fails with `EINVAL` for commands that open event files or create CQs: the
+    /// module `verbs` handles these.
     pub(super) fn execute(&mut self, command: &Command) -> Result<Response, Errno> {
         match command.request {
             Request::GetContext | Request::CreateCompChannel => Err(Errno::INVALID),

@@ -95,7 +95,7 @@ pub(super) struct Cq {
     pub(super) async_events: u32,
 }
 
-/// A posted send request, until its completion.
+/// A send request that was posted to the engine and has not completed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Posted {
     pub(super) wr_id: u64,
@@ -117,8 +117,8 @@ pub(super) struct Qp {
     /// True if all send requests are signaled (`sq_sig_all`).
     pub(super) signals_all: bool,
     pub(super) posted: VecDeque<Posted>,
-    /// ID and status of a send request that the engine has refused. The request completes after the
-    /// posted requests.
+    /// ID and status of a send request that the engine has refused. The request completes after all
+    /// requests in `posted`.
     pub(super) refused: Option<(u64, WcStatus)>,
     /// Path that MODIFY_QP has set, which QUERY_QP returns.
     pub(super) path: QpDestination,

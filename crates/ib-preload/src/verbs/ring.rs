@@ -144,14 +144,14 @@ impl Ring {
         }
     }
 
-    /// Releases the taken elements, except for the last `count`.
+    /// Releases the taken elements, except for the `count` elements that were taken last.
     pub(super) fn release_all_but(&mut self, count: usize) {
         let pending = (count as u32).min(self.next.wrapping_sub(self.released) & self.mask);
         self.released = self.next.wrapping_sub(pending) & self.mask;
         self.index(CONSUMER).store(self.released, Ordering::Release);
     }
 
-    /// Drops all elements of the program, and releases all slots.
+    /// Drops all elements that the program has put in, and releases their slots.
     pub(super) fn clear(&mut self) {
         self.next = self.index(PRODUCER).load(Ordering::Acquire) & self.mask;
         self.release_all_but(0);

@@ -31,7 +31,7 @@ pub(crate) fn check_descriptors() {
     let file = open(libc::O_NONBLOCK);
     assert!(call!(fcntl(file, libc::F_GETFD)).is_ok(), "the descriptor is open in the kernel");
     assert!(file < 1024);
-    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("no agent was registered yet");
+    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("ENABLE_PKEY precedes registration");
     check_requests(file);
     check_waiting(file);
     check_long_messages(file);
@@ -201,7 +201,7 @@ fn check_duplicates(file: i32) {
 
 fn check_threads() {
     let file = open(libc::O_NONBLOCK);
-    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("no agent was registered yet");
+    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("ENABLE_PKEY precedes registration");
     let agent = register(file, MgmtClass::SUBN_LID_ROUTED, 0);
     let (threads, each) = (4, 250);
     std::thread::scope(|scope| {
@@ -237,7 +237,7 @@ fn check_link() {
     link.send(&Datagram::new(Remote::smi(2), mad)).expect("the device accepts the MAD");
     let deadline = link.now() + Duration::from_secs(5);
     let answer = loop {
-        match link.receive().expect("the device is open") {
+        match link.receive().expect("the device can be read") {
             Some(Incoming::Received(answer)) => break answer,
             Some(Incoming::Lost(lost)) => panic!("{lost:?}"),
             None => link.wait(deadline).expect("the wait succeeds"),

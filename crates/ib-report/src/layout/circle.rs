@@ -10,11 +10,10 @@ use std::f64::consts::TAU;
 use super::PITCH;
 use crate::graph::Graph;
 
-/// Switches are grouped only in fabrics of at most this many switches. In larger fabrics, switches are ordered by
-/// name.
+/// Maximum number of switches of a fabric whose switches are grouped. In larger fabrics, switches are ordered by name.
 const MAX_SORTED: usize = 4096;
 
-/// If switches still change their groups after this number of rounds, the grouping stops.
+/// Maximum number of rounds of [`groups`], in each of which switches may move to other groups.
 const ROUNDS: usize = 20;
 
 /// Width of the gap between groups, as a multiple of the distance between switches.
@@ -85,7 +84,7 @@ fn groups(bonds: &Bonds) -> Vec<usize> {
 
 /// Orders the groups, and the switches of each group. The next group is that of the switch with the strongest bonds to
 /// the preceding groups. Within a group, the next switch has the most neighbours among the preceding switches of the
-/// group. In case of a tie, this is the switch with the most recently placed neighbour, and then the first by name.
+/// group. Ties go to the switch with the most recently placed neighbour, and then to the first switch by name.
 fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
     let mut row = Vec::with_capacity(by_name.len());
     let mut pull = vec![0; by_name.len()];

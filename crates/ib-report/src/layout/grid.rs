@@ -15,8 +15,8 @@ use super::PITCH;
 /// Maximum number of dimensions of a grid.
 const MAX_DIMENSIONS: usize = 16;
 
-/// A three-dimensional grid is drawn as slices side by side. If all slices together are wider than this many switches,
-/// they are drawn in several rows.
+/// Maximum width, in switches, of a three-dimensional grid whose slices are all side by side. The slices of a wider
+/// grid are drawn in several rows.
 const MAX_WIDTH: usize = 40;
 
 /// Desired ratio of width to height of a drawing whose slices are in several rows.
@@ -57,8 +57,8 @@ pub(super) fn find(subnet: &Subnet<'_>, origin: usize) -> Option<Found> {
     Some(Found::Grid(coordinates.iter().map(|at| place(at, &sides)).collect()))
 }
 
-/// A link from a switch: the peer switch, the dimension, and the direction (1 or -1). The direction is 0 if both ends
-/// have the same port number. Then the dimension has only the coordinates 0 and 1.
+/// A link from a switch: the peer switch, the dimension, and the direction (1 or -1; 0 if both ends have the same port
+/// number). A dimension whose links have direction 0 has only the coordinates 0 and 1.
 type Step = (usize, usize, i64);
 
 struct Steps {

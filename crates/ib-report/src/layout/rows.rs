@@ -15,19 +15,19 @@ use crate::graph::Graph;
 /// Maximum number of ranks of a tree.
 const MAX_RANKS: usize = 8;
 
-/// Maximum number of rounds in which the leaves of a pod are sorted by their neighbours.
+/// Maximum number of rounds of [`Rows::untangle`], which sorts leaves to shorten links.
 const ROUNDS: usize = 12;
 
-/// The sorting stops at the first round that does not shorten the links to this fraction of their previous total
-/// length.
+/// [`Rows::untangle`] stops at the first round that does not shorten the links to this fraction of their previous
+/// total length.
 const ENOUGH: f64 = 0.9;
 
 /// Returns the rank of each switch of a tree whose hosts are at the bottom; `None` if the fabric is not a tree.
 ///
-/// A first ranking uses the distances from all switches with hosts. A second ranking uses the distances from switches
-/// with more than a few hosts, so that a management node does not turn a spine into a leaf. If both rankings fit a
-/// tree, the function returns the one with fewer links within a rank. If neither fits, the distances from `roots`, the
-/// root switches of the routing engine, determine the ranks.
+/// A first ranking uses the distances from all switches with hosts. A second ranking uses only the distances from
+/// switches with at least a quarter of the median number of hosts, so that a management node does not turn a spine into
+/// a leaf. If both rankings fit a tree, the function returns the one with fewer links within a rank. If neither fits,
+/// the distances from `roots`, the root switches of the routing engine, determine the ranks.
 pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let with_hosts = |least: u32| {
         let leaves = (0..graph.len()).filter(move |&switch| graph.hosts[switch] >= least);
@@ -175,9 +175,9 @@ impl Rows<'_> {
         pods
     }
 
-    /// Sorts `leaves`, pods of one leaf each, to shorten the links to `tops`, the switches above. A round sorts `tops`
-    /// by the positions of the leaves, and then the leaves by the positions of `tops`. Stops at the first round that
-    /// hardly shortens the links (see [`ENOUGH`]).
+    /// Sorts `leaves`, pods of one switch each, to shorten their links to `tops`, the switches of the rank above. A
+    /// round sorts `tops` by the positions of their neighbours in `leaves`, and then sorts `leaves` by the positions of
+    /// their neighbours in `tops`. Stops at the first round that hardly shortens the links (see [`ENOUGH`]).
     fn untangle(&mut self, leaves: &mut Vec<Vec<usize>>, tops: &[usize]) {
         let width = leaves.len() as f64;
         let mut best = f64::MAX;

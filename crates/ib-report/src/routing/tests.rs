@@ -55,7 +55,7 @@ fn assert_balanced(page: &str) {
         rest = after;
         let name = tag.split([' ', '\n']).next().unwrap();
         if let Some(closed) = name.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(closed), "tag before: {}", &rest[..rest.len().min(80)]);
+            assert_eq!(open.pop(), Some(closed), "end tag before: {}", &rest[..rest.len().min(80)]);
         } else if !tag.ends_with('/') && !VOID.contains(&name) {
             open.push(name);
             if ["script", "style"].contains(&name) {

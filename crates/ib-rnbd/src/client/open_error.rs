@@ -98,7 +98,8 @@ impl OpenError {
     }
 }
 
-/// Returns the meaning of the server's error when a device is opened. A message appends it to the name of the error.
+/// Returns the meaning of an error with which the server refuses to open a device. The text of [`OpenError::Refused`]
+/// appends this meaning to the name of the error.
 const fn meaning(errno: Errno) -> &'static str {
     match errno {
         Errno::EPERM => ", another client has the device open for writing",

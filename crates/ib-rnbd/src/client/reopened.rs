@@ -20,7 +20,7 @@ pub(super) struct DataHistory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OtherWrites {
     None,
-    /// The server was restarted, and does not know whether other clients have written. The client's waiting writes may
+    /// The server was restarted, and does not know whether other clients have written. The client's queued writes may
     /// be older than the data of the device.
     Possible,
 }
@@ -59,14 +59,14 @@ pub(super) fn compare(
     if mode == AccessMode::READ_ONLY {
         return Ok((kept, OtherWrites::None));
     }
-    // A restarted server that does not store the numbers of its clients may return the same number for this client
-    // although other clients have written.
+    // A restarted server that does not store its `writers` numbers may report the earlier number, although other
+    // clients have written.
     let lasts = before.writers & now.writers & OpenResponse::WRITERS_PERSISTENT != 0;
     if before.server != now.server && !lasts {
         return Ok((kept, OtherWrites::Possible));
     }
-    // If other clients have written, the client refuses the device. Its waiting commands were submitted before the user
-    // could know of these writes.
+    // If other clients have written, the client refuses the device, because the user submitted the queued commands
+    // without knowledge of these writes.
     if (before.writers ^ now.writers) & !OpenResponse::WRITERS_PERSISTENT != 0 {
         return other(OtherData::Writer);
     }

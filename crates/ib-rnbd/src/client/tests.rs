@@ -154,7 +154,7 @@ fn another_server_is_detected_by_its_number() {
     client.open("disk1", AccessMode::READ_WRITE).expect("the name is valid");
     assert_eq!(client.number(disk), Some(0));
     carry(&mut client, &mut after, 1);
-    assert_eq!(opened(&events(&mut client)), 2, "disk0 and disk1");
+    assert_eq!(opened(&events(&mut client)), 2, "disk0 is reopened, disk1 is opened");
     // The second server uses other device numbers than the first.
     assert_eq!(client.number(disk), Some(2));
 }
@@ -442,7 +442,7 @@ fn device_closed_before_open_response_is_closed() {
     assert_eq!(server.openers(super::super::ExportId(0)), 0);
 }
 
-/// A server that can be restarted, and the writers that it has stored.
+/// A server that can be restarted. `kept` is its stored record of writers; `None` if the server stores no record.
 struct RestartableServer {
     server: Server<u32>,
     kept: Option<Vec<u8>>,

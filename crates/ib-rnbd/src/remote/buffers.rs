@@ -43,7 +43,7 @@ pub(super) struct BufferPool {
     pub(super) piece: usize,
     count: usize,
     free: Vec<usize>,
-    /// Number of buffers that are lent.
+    /// Number of buffers that are lent to the user.
     lent: usize,
     /// Receives the indices of lent buffers whose data the user has dropped.
     returned: Receiver<usize>,

@@ -28,7 +28,8 @@ struct PendingCommand {
     errno: Errno,
     /// The data of a write, or the buffer of a read.
     data: Vec<u8>,
-    /// The parts that have been read, by their offsets in the command; `None` if the data is not to be lent.
+    /// The parts that have been read, by their offsets in bytes from the command's offset. `None` if the command is not a
+    /// read, or if its data is not lent to the user.
     lent: Option<BTreeMap<u64, Part>>,
 }
 
@@ -40,7 +41,8 @@ pub(super) struct CommandPart {
     pub(super) device: DeviceId,
     pub(super) command: Command,
     slot: Option<usize>,
-    /// True if the user has submitted the flush. False if the flush is a part of a write with FUA.
+    /// True if the command of the user is a flush. False for other commands; a write with FUA may have a flush as its
+    /// last part.
     pub(super) is_own_flush: bool,
     /// For a flush: number of confirmed changes of the device that the flush covers.
     pub(super) covers: u64,
@@ -99,8 +101,8 @@ impl Commands {
         self.ended.push_back((user, errno, ReadData::default()));
     }
 
-    /// Adds a command, which the device must be able to execute. It is divided into parts of at most `max_io_size`
-    /// bytes.
+    /// Adds a command and divides it into parts of at most `max_io_size` bytes. The caller has checked that the device
+    /// can execute the command.
     pub(super) fn submit(
         &mut self,
         device: DeviceId,
@@ -111,9 +113,8 @@ impl Commands {
         max_io_size: u32,
     ) {
         let mut plan = Plan::new(command, geometry, max_io_size);
-        // Data is lent only if the command has at most this number of parts. The command can then get all of its
-        // buffers even if all others are lent. So two commands never block each other while each holds some of its
-        // buffers.
+        // Data is lent only if the command has at most this number of parts. Then the buffers that are never lent
+        // suffice for the command. So two commands never block each other while each holds some of its buffers.
         let most = MAX_LENT_PARTS.min(self.buffers.as_ref().map_or(0, BufferPool::unlent));
         let is_lent = command.operation == Operation::Read
             && matches!(self.reads, ReadMode::Lent(least) if command.length >= least)
@@ -149,8 +150,11 @@ impl Commands {
 
     /// Starts a part of a command; returns `None` if no part can start, for example because no buffer is free.
     ///
-    /// Commands take turns. A command has at most `depth` parts in flight, even if its parts have no data. `changes`
-    /// returns the number of confirmed changes of a device. A flush covers the changes confirmed before it starts.
+    /// Each call starts a part of another command in turn. A command with lent data is an exception: all of its parts
+    /// start one after another. A command has at most `depth` parts in flight, even if its parts have no data.
+    ///
+    /// `changes` returns the number of confirmed changes of a device. A flush covers the changes confirmed before it
+    /// starts.
     pub(super) fn start(
         &mut self,
         changes: impl Fn(DeviceId) -> u64,
@@ -234,7 +238,7 @@ impl Commands {
         self.parts.try_remove(number as usize)
     }
 
-    /// Returns true if a device has parts that have not completed.
+    /// Returns true if started parts of a device's commands have not completed.
     pub(super) fn has_parts(&self, device: DeviceId) -> bool {
         self.parts.iter().any(|(_, part)| part.device == device)
     }

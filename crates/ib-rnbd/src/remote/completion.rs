@@ -48,7 +48,7 @@ impl Remote {
         }
     }
 
-    /// Handles the events of the RNBD client.
+    /// Handles the events of the RNBD protocol client `rnbd`.
     pub(super) fn collect(&mut self, now: Instant) {
         while let Some(event) = self.rnbd.poll_event() {
             match event {

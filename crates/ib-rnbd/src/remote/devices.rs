@@ -20,7 +20,7 @@ struct Device {
     paths: u64,
     /// Number of times that the device was opened.
     openings: u32,
-    /// The last opening, counted as in `openings`, after which other clients may have written to the device. Commands
+    /// Value of `openings` when [`Devices::may_be_overwritten`] was last called; 0 if it was never called. Commands
     /// that were sent during this opening or an earlier one may be older than the data of the device.
     overwritten_until: u32,
 }
@@ -31,7 +31,7 @@ pub(super) struct Devices {
     devices: BTreeMap<DeviceId, Device>,
     /// Number of times that a path was connected.
     paths: u64,
-    /// Number of times that all devices were reopened after the last successful command.
+    /// Number of times that all devices were reopened since the last successful command.
     reopenings: u32,
     /// True while devices are being reopened.
     is_reopening: bool,
@@ -119,8 +119,8 @@ impl Devices {
     /// Handles a part of a command that the server has executed successfully, and returns the status of the part.
     ///
     /// If unflushed changes may have been lost, the next flush that the user submits fails although the server has
-    /// executed it. Until then, the flushes of writes with FUA fail too; `is_own` is false for these. `covers` is the
-    /// number of changes that a flush covers.
+    /// executed it. Before this flush, writes with FUA whose last part is a flush fail too. `is_own` is true if the
+    /// part is a flush that the user has submitted. `covers` is the number of changes that a flush covers.
     pub(super) fn succeeded(
         &mut self,
         id: DeviceId,

@@ -133,7 +133,7 @@ fn path_traversal_in_device_names_is_refused() {
     }
     refused(b"disk2", Errno::ENOENT);
     refused(b"disk0/more", Errno::ENOENT);
-    // A name must have a terminating zero.
+    // The name fills its field, so it has no terminating zero.
     refused(&[b'a'; 255], Errno::EINVAL);
     refused(&[b'a'; 254], Errno::ENOENT);
     let unknown = opened(&mut server, 1, b"disk0", AccessMode(3));
@@ -188,7 +188,7 @@ fn invalid_commands_are_refused() {
         (io(0, Code::FLUSH, u64::MAX, 0), (read, 0), Ok((Operation::Flush, 0, 0))),
         (io(0, Code::DISCARD, 8, 4096), (write, 0), Ok((Operation::Discard, 4096, 4096))),
         (io(0, Code::SECURE_ERASE, 0, 512), (write, 0), Ok((Operation::SecureErase, 0, 512))),
-        // The length exceeds the buffer of a read, or differs from the length of the data of a write.
+        // The length in the message exceeds the buffer of a read, or differs from the size of the data of a write.
         (io(0, Code::READ, 0, 1024), (read, 512), Err(Errno::EINVAL)),
         (io(0, Code::WRITE, 0, 1024), (write, 512), Err(Errno::EINVAL)),
         (io(0, Code::WRITE, 0, 512), (write, 1024), Err(Errno::EINVAL)),

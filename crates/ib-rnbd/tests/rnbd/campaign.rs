@@ -1,6 +1,6 @@
-//! Runs with random faults. A read must return the last confirmed write or a newer one. Flushed data must be on the
-//! medium. Every command must complete once. If only one path fails at a time, and there are no other faults, commands
-//! stall for at most `STALL`.
+//! Runs an RNBD server and its clients with random faults. A read must return the last confirmed write or a newer one.
+//! Flushed data must be on the medium. Every command must complete once. If only one path fails at a time, and there
+//! are no other faults, commands stall for at most `STALL`.
 //!
 //! `RNBD_RUNS` sets the number of runs, and `RNBD_SEED` the first seed. A run is determined by its seed.
 
@@ -78,8 +78,7 @@ struct Run {
     next_fault: Instant,
     /// Scheduled repairs of links: time, client and link.
     repairs: Vec<(Instant, usize, usize)>,
-    /// Time of the last link failure that the port reported; `None` if there was no failure, or the last
-    /// one was not reported.
+    /// Time of the last cut, if the port reported that the link is down. `None` if it did not, or if no link was cut.
     link_down: Option<Instant>,
 }
 
@@ -175,11 +174,12 @@ impl Run {
         self.asked = COMMANDS;
         self.kind = if self.kind == Kind::Gentle { Kind::Rough } else { self.kind };
         self.until_done()?;
-        // The run waits, because devices may have to be reopened, and abandoned requests may still use their chunks.
+        // After all commands have completed, devices may have to be reopened, and abandoned requests may still use
+        // their chunks. Such requests must complete too.
         let end = self.lab.now + Duration::from_secs(300);
         while self.lab.guests.iter().any(|guest| guest.remote.rtrs().requests() > 0) {
             if !self.lab.step(end) {
-                return Err("the client has requests in flight after the end of all commands"
+                return Err("a client has requests in flight after all commands have completed"
                     .to_owned()
                     .into());
             }
@@ -189,7 +189,7 @@ impl Run {
         for (number, guest) in self.lab.guests.iter().enumerate() {
             let rtrs = guest.remote.rtrs();
             if guest.remote.asked() != 0 {
-                return Err("the client has commands in flight after the end of all commands"
+                return Err("a client counts commands in flight after all commands have completed"
                     .to_owned()
                     .into());
             }
@@ -250,7 +250,8 @@ impl Run {
                 let operation = under.command.operation;
                 let may_be_unknown = match errno {
                     Errno::ETIMEDOUT => self.kind == Kind::Stuck,
-                    // If a path to a server without path fencing fails, the fate of its requests in flight is unknown.
+                    // If a path to a server without path fencing fails, the client does not know whether the server
+                    // executes the requests in flight on this path.
                     Errno::ECONNABORTED => !self.fence && operation.is_change(),
                     _ => false,
                 };
@@ -268,12 +269,12 @@ impl Run {
         Ok(())
     }
 
-    /// Fails if a command took longer than it may if a single path fails: [`LINK_DOWN`] or [`STALL`], plus the time of
-    /// the device.
+    /// Fails if a command took longer than one failed path explains: [`LINK_DOWN`] or [`STALL`], plus the time that the
+    /// device takes.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);
-        // The device executes several requests for a command: its parts, and a flush after them.
+        // A command can consist of several parts and a flush after them. The device may take `takes` for each.
         let bound = (if is_told { LINK_DOWN } else { STALL }) + self.takes * 8;
         let took = now.since(begun);
         if took <= bound {
@@ -320,8 +321,8 @@ impl Run {
         let is_whole = |guest: &crate::lab::Guest| (0..guest.links.len()).all(|it| guest.is_up(it));
         let now = self.lab.now;
         let oldest = self.model.under.values().map(|it| now.since(it.begun)).max();
-        // A command that is older than this time may still wait for packets that the last cut has lost. No link is cut
-        // until such commands have completed.
+        // A command in flight for more than the device's time plus `LINK_DOWN` may still wait for packets that the last
+        // cut has lost. No link is cut until such commands have completed.
         let is_quiet = oldest.is_none_or(|oldest| oldest <= self.takes * 8 + LINK_DOWN);
         if !self.repairs.is_empty() || !is_quiet || !self.lab.guests.iter().all(is_whole) {
             return;
@@ -391,7 +392,7 @@ fn confirmed_writes_survive_random_faults() {
 fn campaign_detects_late_execution_of_an_old_write() {
     let notices = |seed| run(seed, Serving::Wrong).is_err_and(|why| why.is_stale());
     let noticed = (1..=10).filter(|&seed| notices(seed)).count();
-    assert!(noticed >= 5, "{noticed} of 10");
+    assert!(noticed >= 5, "{noticed} of 10 runs detected it");
 }
 
 #[test]
@@ -409,6 +410,6 @@ fn all_commands_complete_without_fences() {
         }
     }
     eprintln!("{runs} runs: {all:?}, {stale} in which an old write came late");
-    assert!(stale <= runs / 1000, "{stale} of {runs}");
+    assert!(stale <= runs / 1000, "an old write came late in {stale} of {runs} runs");
     assert!(all.failed_over > runs && all.unknown > 0, "{all:?}");
 }

@@ -50,7 +50,8 @@ pub(crate) struct Guest {
     pub(crate) events: Vec<(Instant, RemoteEvent)>,
     /// Completed commands: number, status, and the data if the command is a read.
     pub(crate) done: Vec<(u64, Errno, Vec<u8>)>,
-    /// Data of the last [`KEPT`] completed commands, which may be lent, and copies of this data.
+    /// Data of the last [`KEPT`] completed commands, and a copy of it. The data may be in registered memory that
+    /// `remote` has lent.
     kept: VecDeque<(ReadData, Vec<u8>)>,
 }
 
@@ -464,7 +465,7 @@ impl Guest {
             let data = remote.take_data();
             let bytes = data.copied().into_owned();
             self.done.push((user, errno, bytes.clone()));
-            // Lent data must not change while a client keeps it.
+            // Data that `remote` has lent must not change before it is given back.
             self.kept.push_back((data, bytes));
             if self.kept.len() > KEPT {
                 let (data, bytes) = self.kept.pop_front().expect("`kept` is not empty");

@@ -36,9 +36,9 @@ impl Content {
 struct Block {
     /// All contents that were written to the block, in the order of submission.
     contents: Vec<Content>,
-    /// Index of the last confirmed contents.
+    /// Index in `contents` of the last confirmed contents.
     confirmed: usize,
-    /// Index of the oldest contents that may be on the medium.
+    /// Index in `contents` of the oldest contents that may be on the medium.
     stored: usize,
     is_written: bool,
     /// True if a write has completed, but it is not known whether it was executed.
@@ -51,7 +51,7 @@ pub(crate) struct PendingCommand {
     pub(crate) disk: usize,
     pub(crate) command: Command,
     pub(crate) begun: Instant,
-    /// By block of the device: index of the last contents that were confirmed when the command was submitted.
+    /// By block of the device: value of [`Block::confirmed`] when the command was submitted.
     confirmed: Vec<usize>,
 }
 

@@ -15,7 +15,7 @@ fn command(operation: Operation) -> Command {
     Command { operation, offset: 0, length: 1024, fua: false }
 }
 
-/// Returns a lab with an open device whose server takes ten seconds for each command.
+/// Returns a lab with an open device. The device takes ten seconds for each command.
 fn slow(links: usize, client: ClientConfig, server: ServerConfig) -> (Lab, DeviceId) {
     let client = ClientConfig { reconnect_delay: SECOND, ..client };
     // With this seed, the client can have several commands in flight.
@@ -94,7 +94,8 @@ fn write_is_not_retransmitted_after_restart_of_server() {
         if is_known_before {
             fail(&mut lab);
         }
-        // A path reconnects. The server may have lost its session state, although the client always had another path.
+        // Another path reconnects. From then on, the client cannot exclude that the server has lost its session state,
+        // although a path was always connected.
         lab.link_down(0, others[0]);
         lab.run_for(Duration::from_millis(1));
         lab.link_up(0, others[0]);
@@ -163,7 +164,7 @@ fn held_message_is_not_sent_with_an_old_number() {
     ask(&mut lab, device, 8, Operation::Read);
     lab.run_until(60 * SECOND, |lab| lab.guests[0].done.len() == 9);
     assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()), "{:?}", lab.guests[0].done);
-    assert_eq!(lab.unknown, 1, "one command had the old device number");
+    assert_eq!(lab.unknown, 1, "only command 7 had the old device number");
 }
 
 /// If a command for a device that the user has closed fails with ENOTCONN, the client does not reopen other devices.
@@ -182,7 +183,7 @@ fn closed_device_does_not_cause_reopening_of_others() {
     ask(&mut lab, device, 1, Operation::Read);
     lab.guests[0].remote.close(device);
     lab.run_for(SECOND);
-    assert_eq!(lab.unknown, 1, "the server no longer has the device open");
+    assert_eq!(lab.unknown, 1, "the device of the read is not open at the server");
     assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [Errno::ENODEV]);
     let is_other = |event: &RemoteEvent| matches!(event, RemoteEvent::Opened(id, _) | RemoteEvent::Refused(id, _) if *id == other);
     assert_eq!(lab.guests[0].events.iter().filter(|(_, event)| is_other(event)).count(), 1);
@@ -220,14 +221,14 @@ fn waiting_devices_are_opened_after_the_last_path_connects() {
     lab.run_until(SECOND, |lab| !lab.guests[0].is_up(0));
     lab.link_up(0, 0);
     lab.run_until(60 * SECOND, |lab| lab.guests[0].is_open(first));
-    // Packets over the first link take 20 ms, so the responses to the next open messages come late.
+    // Packets over the first link take 20 ms, so the second path connects before all devices are open.
     lab.guests[0].links[0].delay = Duration::from_millis(20);
     let open =
         |_| lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("the name is valid");
     let devices: Vec<DeviceId> = (0..MANY).map(open).collect();
     lab.guests[0].links[1].is_cut = false;
     lab.run_until(60 * SECOND, |lab| lab.count(0, &ClientEvent::Up) == 1);
-    assert!(devices.iter().any(|&device| !lab.guests[0].is_open(device)), "not all are open");
+    assert!(devices.iter().any(|&device| !lab.guests[0].is_open(device)), "all devices are open");
     lab.run_until(60 * SECOND, |lab| devices.iter().all(|&it| lab.guests[0].is_open(it)));
 }
 
@@ -246,7 +247,7 @@ fn stuck_device_fails_commands_that_wait_for_its_fence() {
     lab.run_until(3 * SECOND, |lab| !lab.guests[0].done.is_empty());
     assert_eq!(lab.guests[0].done[0].1, Errno::ETIMEDOUT);
     assert!(lab.now.since(begun) >= 2 * SECOND);
-    // While the first command is still stuck, another command of the device succeeds.
+    // While the device still executes the first command, another command for it succeeds.
     ask(&mut lab, device, 2, Operation::Read);
     lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 2);
     assert_eq!(lab.guests[0].done[1].1, Errno::OK);
@@ -330,7 +331,7 @@ fn flush_fails_once_if_cached_writes_may_be_lost() {
             let data = vec![7; if command.operation == Operation::Write { 1024 } else { 0 }];
             lab.guests[0].remote.submit(device, number, command, &data);
             lab.run_until(SECOND, |lab| lab.guests[0].done.len() as u64 == number);
-            lab.guests[0].done.last().expect("the command has ended").1
+            lab.guests[0].done.last().expect("the command has completed").1
         };
         for &command in before {
             assert_eq!(ask(&mut lab, command), Errno::OK);
@@ -379,8 +380,8 @@ fn reopening_waits_for_another_writer_for_limited_time() {
             lab.guests[1].remote.close(other.expect("the device was opened"));
         }
         lab.run_for(15 * SECOND);
-        // If the other client has closed the device, the first client detects the change by the other client. If not,
-        // the server refuses to open the device for the first client.
+        // If the second client has closed the device, the first client detects that the second one has written to it.
+        // Otherwise, the server refuses to open the device for the first client.
         let errno = if leaves { Errno::EIO } else { Errno::EPERM };
         assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [errno]);
         let is_told = |event: &RemoteEvent| match event {

@@ -107,7 +107,7 @@ fn single_wrong_bits_never_match_an_own_identification() {
             match headers.check(tables, &packet, 0) {
                 None => {}
                 Some(IcrcCheck::ConsistentWithSomeId { .. }) => some += 1,
-                other => panic!("bit {bit} of byte {at} of {length} is wrong: {other:?}"),
+                other => panic!("wrong bit {bit} in byte {at} of {length}: {other:?}"),
             }
             packet[at] ^= 1 << bit;
             tries += 1;

@@ -51,7 +51,7 @@ fn network(from: usize, identification: u16) -> RoceNetwork {
 }
 
 /// Returns two connected queue pairs. If `is_weak` is true, they also accept packets whose ICRC matches only an
-/// identification that no sender of this module uses. Such packets have a weak route ([`Route::is_weak`]).
+/// identification that no sender of this crate uses. Such packets have a weak route ([`Route::is_weak`]).
 fn connected(is_weak: bool) -> [Side; 2] {
     let mut sides = [0, 1].map(|side: usize| {
         let config = HcaConfig::new(Guid(side as u64 + 1), vec![route_from(side).source]);
@@ -92,7 +92,7 @@ fn connected(is_weak: bool) -> [Side; 2] {
 }
 
 /// Changes a bit or a burst of eight bytes. Half of the corrupted packets get a matching ICRC for
-/// an identification that no sender of this module uses.
+/// an identification that no sender of this crate uses.
 fn corrupt(packet: &mut [u8], from: usize, rng: &mut Rng) {
     let end = packet.len() - ICRC;
     let at = rng.below(end);

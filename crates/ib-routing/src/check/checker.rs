@@ -6,7 +6,8 @@
 //! * An LFT entry for the LID has changed on any switch.
 //! * An LFT entry for the LID uses a port whose far end has changed.
 //! * The least hops to the LID's switch have changed.
-//! * The LID had a fault. Such LIDs are always checked, because faults are listed, not only counted.
+//! * A switch did not reach the LID, or packets to the LID entered a loop. Such LIDs are always checked, because these
+//!   results are listed, not only counted.
 
 use rayon::prelude::*;
 
@@ -127,7 +128,8 @@ impl std::fmt::Debug for Checker {
 impl Findings<TurnCounts> {
     /// Replaces the findings `out` of some LIDs by their new findings `into`.
     fn exchange(mut self, out: &Self, into: Self) -> Self {
-        // All LIDs that had a fault were checked again. So `into` has all faults, and the old ones are dropped.
+        // All LIDs in `failing` were checked again. So `into` has all unreachable pairs and loops, and the old ones are
+        // dropped.
         let lids = self.reach.lids;
         (self.reach, self.failing) = (into.reach, into.failing);
         self.reach.lids = lids;
@@ -151,7 +153,7 @@ fn lids(subnet: &Subnet<'_>) -> usize {
 }
 
 /// Returns the LIDs to check again, in ascending order. Their LFT entries, links or distances differ between the two
-/// passes, or they are in `failing`, the LIDs that had a fault in the old pass.
+/// passes, or they are in `failing`, the [`Findings::failing`] of the old pass.
 fn changed_lids(
     subnet: &Subnet<'_>,
     old: &Pass<'_, SameNumber>,

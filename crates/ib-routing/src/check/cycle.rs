@@ -106,8 +106,8 @@ const PATIENCE: usize = 4_000_000;
 pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
     let mut best: Vec<Node> = Vec::new();
     let mut seen = 0;
-    // For each node of `component`: the start node of the last search that visited it, and its predecessor in that
-    // search. Both are positions in `component`.
+    // For each node of `component`: the start node of the last search that visited the node, and the predecessor of the
+    // node in that search. Start node and predecessor are given as positions in `component`.
     let mut parents = vec![(NOT_YET, 0); component.len()];
     let mut queue: Vec<(Node, usize)> = Vec::new();
     for (start, &node) in component.iter().enumerate() {

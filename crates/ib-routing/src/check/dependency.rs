@@ -30,8 +30,8 @@ pub(super) struct Turns {
     channels: usize,
     /// Size of a set of output ports in 64-bit words.
     words: usize,
-    /// By VL before and VL after the turn: a set of output ports for each channel, with `words` words per set. `None`
-    /// if no turn has these VLs.
+    /// Indexed by the VLs before and after the turn: `before * MAX_VLS + after`. Contains a set of output ports for
+    /// each incoming channel, with `words` words per set. `None` if no turn has these VLs.
     planes: Vec<Option<Box<[u64]>>>,
 }
 
@@ -102,8 +102,7 @@ impl TurnCounts {
         wiring.channels() * wiring.widest()
     }
 
-    /// Subtracts the counts `out` from these counts and adds the counts `into`. The counts `out` must have been added
-    /// before.
+    /// Subtracts the counts `out`, which were added earlier, and adds the counts `into`.
     pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
         for (count, (out, into)) in self.counts.iter_mut().zip(out.counts.iter().zip(&into.counts))
         {
@@ -111,7 +110,7 @@ impl TurnCounts {
         }
     }
 
-    /// Returns the turns whose count is not zero.
+    /// Returns the turns whose count is not zero. `vl` is the VL of all packets.
     pub(super) fn turns(&self, wiring: &Wiring, vl: u8) -> Turns {
         let mut turns = Turns::new(wiring);
         for (channel, counts) in (0..).zip(self.counts.chunks_exact(self.width.max(1))) {

@@ -64,8 +64,7 @@ impl HopCounts {
         self.exchange(&Self::default(), other);
     }
 
-    /// Subtracts the counts `out` from these counts and adds the counts `into`. The counts `out` must have been added
-    /// before.
+    /// Subtracts the counts `out`, which were added earlier, and adds the counts `into`.
     pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
         change(&mut self.by_hops, &out.by_hops, &into.by_hops);
         change(&mut self.by_excess, &out.by_excess, &into.by_excess);

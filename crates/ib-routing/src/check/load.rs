@@ -114,7 +114,7 @@ impl LinkLoad {
                 }
             }
         }
-        // For each end port: the number of its LIDs whose packets its switch forwards to it.
+        // For each end port: the number of LIDs of this port that the switch forwards to this port.
         let back: Vec<i64> = subnet
             .end_ports()
             .iter()

@@ -50,7 +50,7 @@ pub(super) struct Tables<'a> {
 /// Results of the pass for a set of LIDs.
 pub(super) struct Findings<T> {
     pub(super) reach: Reachability,
-    /// The LIDs with a fault in `reach`, in ascending order.
+    /// The LIDs that increase a count of [`Reachability::faults`], in ascending order.
     pub(super) failing: Vec<u16>,
     pub(super) hops: HopCounts,
     pub(super) turns: T,
@@ -172,7 +172,7 @@ impl<T: TurnSink> Findings<T> {
 struct Destination<'a> {
     lid: u16,
     port: &'a EndPort,
-    /// The switch to which the port is linked or belongs.
+    /// The switch to which the port is linked, or whose port 0 it is.
     switch: SwitchId,
 }
 
@@ -215,7 +215,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
             .iter()
             .filter_map(|&lid| {
                 let port = subnet.end_port(subnet.lid_owner(lid)?);
-                // Two hosts that are linked directly use no forwarding tables.
+                // LIDs of two hosts that are linked directly are skipped: no LFT forwards their packets.
                 Some(Destination { lid, port, switch: port.attachment.switch()? })
             })
             .collect();
@@ -235,8 +235,8 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
 
     fn copy_tables(&mut self, destinations: &[Destination<'_>]) {
         let (switches, lfts) = (self.pass.tables.wiring.switches(), self.pass.tables.lfts);
-        // The LFTs are transposed in two steps: first to one row per switch, then to one column per LID. So memory
-        // reads do not depend on each other.
+        // The LFT entries are copied in two steps: first to one row per switch (`rows`), then to one column per LID
+        // (`table`). So memory reads do not depend on each other.
         for (id, row) in self.pass.subnet.switch_ids().zip(self.rows.chunks_exact_mut(BATCH)) {
             let table = lfts.table(id);
             for (entry, to) in row.iter_mut().zip(destinations) {
@@ -282,7 +282,8 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Adds the packets that start at each switch: the packets of its hosts and, depending on the scope, of its port 0.
+    /// Sets `sources` to the number of hosts at each switch, and `sets` to the packets that start there: the packets of
+    /// these hosts and, depending on the scope, of port 0.
     fn start_packets(&mut self, to: Destination<'_>, column: usize) {
         let Self { pass, found, tree, table, sources, sets, .. } = self;
         let entries = &table[column * sets.len()..][..sets.len()];
@@ -326,7 +327,8 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Moves the packets of all sources from switch to switch to the root of their tree.
+    /// Adds `sources` and `sets` of each switch to those of its next switch, up to the roots of the forwarding trees.
+    /// Counts the routes over each channel, and collects the turns.
     fn push_packets(&mut self, lid: u16, column: usize) {
         let Self { pass, found, tree, table, sources, sets, .. } = self;
         let wiring = pass.tables.wiring;
@@ -361,8 +363,8 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Adds the hops of the routes from all hosts to the LID `to` to the findings. `row` is the index of the LID's
-    /// switch in `distances`.
+    /// Counts the hops of all routes from hosts to the destination `to`. `row` is the index of the destination's switch
+    /// in `distances`.
     fn measure_routes(&mut self, to: Destination<'_>, row: usize) {
         let Self { pass, found, tree, distances, .. } = self;
         for (&leaf, &least) in pass.leaves.iter().zip(distances.row(row)) {

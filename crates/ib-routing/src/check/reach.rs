@@ -21,13 +21,13 @@ pub struct Reachability {
     /// A failing pair is one of:
     ///
     /// * a switch with a channel adapter (CA) or router, and a LID of a CA or router that this switch does not reach,
-    /// * a switch whose SL-to-VL table discards the packets, and their LID,
+    /// * a switch whose SL-to-VL table discards packets, and the destination LID of these packets,
     /// * a switch that has no LFT entry for its own LID, and that LID,
     /// * any switch and LID whose packets are forwarded and then lost.
     pub unreachable: u64,
     /// Number of pairs of a host port and a LID of another host whose packets do not arrive. A host is a port of a CA
-    /// or router. An SL-to-VL table can discard only some of the packets that a switch receives from a neighbour or
-    /// from its own hosts. The pairs of all packets from this neighbour or these hosts are counted then.
+    /// or router. If an SL-to-VL table discards some of the packets to a LID that a switch receives from a neighbour or
+    /// from its own hosts, the pairs of all these packets are counted.
     pub unreachable_host_pairs: u64,
     /// Examples of pairs in `unreachable`, ordered by LID and then by switch.
     pub first: Vec<Unreachable>,
@@ -238,7 +238,7 @@ impl Reachability {
                 continue;
             }
             let managed_only = match target {
-                // Every switch reaches its own port 0.
+                // A switch must have an LFT entry for its own LID.
                 Target::Switch(own) => own != from,
                 Target::HostAt(leaf) => {
                     self.unreachable_host_pairs += u64::from(hosts - u32::from(leaf == from));
@@ -261,8 +261,8 @@ impl Reachability {
         }
     }
 
-    /// Returns the counts `unreachable`, `unreachable_switch_pairs` and `looping_lids`. Each LID with a fault increases
-    /// at least one of them. Pairs in `unknown` change none of them.
+    /// Returns the counts `unreachable`, `unreachable_switch_pairs` and `looping_lids`. Incremental checks always check
+    /// the LIDs that increase one of these counts.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }

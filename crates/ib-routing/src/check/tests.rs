@@ -128,7 +128,7 @@ fn link_load_follows_the_tables() {
     assert!(report.is_sound(), "{report:?}");
     let mut over_spine_3 = 0;
     for host in [2, 3] {
-        // Both hosts of leaf 0 send to each host of leaf 1.
+        // Both hosts of leaf 0 send to each host of leaf 1: over spine 3 if the LID is odd.
         over_spine_3 += 2 * u32::from(host_lid(&subnet, host) % 2);
     }
     assert_eq!(report.load.load(SwitchId(0), 4), over_spine_3);
@@ -300,7 +300,7 @@ fn credit_loops_depend_on_the_scope() {
     for scope in [Scope::Hosts, Scope::Management, Scope::Everything] {
         assert_eq!(loops(&tree, &UpDown, scope), 0);
     }
-    // Between spines, the routes of minhop go down to a leaf and up again.
+    // The routes of minhop between spines go down to a leaf and up again. Neither scope below includes these routes.
     assert_eq!(loops(&tree, &MinHop, Scope::Hosts), 0);
     assert_eq!(loops(&tree, &MinHop, Scope::Management), 0);
     assert_eq!(loops(&generated("torus", &["4x4"]), &MinHop, Scope::Hosts), 1);

@@ -21,15 +21,15 @@ pub(super) enum Fate {
 pub(super) struct Tree {
     /// By switch: the next switch to which it forwards packets to the LID; `NO_SWITCH` if it delivers or drops them.
     next: Vec<u16>,
-    /// Fates in packed form, see [`DROPS`].
+    /// By switch: the fate of its packets as a number, see [`DROPS`].
     fates: Vec<u32>,
     /// All switches whose packets do not enter a loop. Each switch comes after the switch to which it forwards packets.
     order: Vec<u16>,
     path: Vec<u16>,
 }
 
-// A fate in 32 bits. Values below `DROPS` are hops. In other values, the upper half is the kind and the lower half a
-// switch.
+// Numbers that stand for fates. Numbers below `DROPS` stand for `Arrives`, with this number of hops. In other numbers,
+// the upper 16 bits are the kind of the fate, and the lower 16 bits are the index of a switch.
 const DROPS: u32 = 1 << 16;
 const LOOPS: u32 = 2 << 16;
 const ON_PATH: u32 = 3 << 16;

@@ -38,9 +38,9 @@ pub(super) trait VlRule: Sync {
     /// True if [`Self::pass`] can discard packets.
     const DISCARDS: bool;
 
-    /// Adds packets of a service level to `set`. `at` is the first switch on their path, which they enter at the ports
-    /// `ins`. `set` contains the packets that leave this switch. If packets of an input port are discarded, returns the
-    /// first such port.
+    /// Adds packets that start at the switch `at` to `set`, the packets that leave this switch. The packets have the
+    /// service level `level`, enter at the ports `ins` and leave through the port `out`. If packets of an input port
+    /// are discarded, returns the first such port.
     fn start(
         &self,
         set: &mut Self::Set,
@@ -50,10 +50,9 @@ pub(super) trait VlRule: Sync {
         level: ServiceLevel,
     ) -> Option<u8>;
 
-    /// Adds the packets `arrived` to `set`. A switch receives them over a channel; `set` contains the packets that
-    /// leave this switch. `turn_at` is the channel and the output port. Calls `turn` with each pair of VLs that packets
-    /// have before and after the switch. If packets of a service level are discarded, returns the lowest such service
-    /// level.
+    /// Adds the packets `arrived`, which a switch receives over a channel, to `set`, the packets that leave this
+    /// switch. `turn_at` is the channel and the output port. Calls `turn` with each pair of VLs that packets have
+    /// before and after the switch. If packets of a service level are discarded, returns the lowest such service level.
     fn pass(
         &self,
         set: &mut Self::Set,

@@ -44,7 +44,8 @@ impl Wiring {
                     _ if port == 0 => Hop::EndPort(subnet.switch(id).end_port),
                     Peer::Switch(next, there) => Hop::Switch(next.0, there),
                     Peer::EndPort(end) => Hop::EndPort(end),
-                    // No engine uses loopback cables, but tables read from a file may use them.
+                    // No engine uses loopback cables, but tables read from a file may use them. So such a cable is
+                    // stored as a link from the switch to itself.
                     Peer::None => loopback(subnet, id, port as u8)
                         .map_or(Hop::Nothing, |there| Hop::Switch(id.0, there)),
                 });

@@ -54,14 +54,15 @@ pub enum Follow {
     /// All entries apply to the port with the GUID in the entry. Used to load tables, as OpenSM does.
     AllGuids,
     /// An entry applies to the port with the GUID in the entry only if the fabric file records no LID for this port.
-    /// Used to check tables, which must have routes to the LIDs that the fabric file records.
+    /// Other entries keep their LID. Used to check tables, which must have routes to the LIDs that the fabric file
+    /// records.
     UnrecordedLids,
 }
 
 /// Tables that were read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadLfts {
-    /// The tables. Unknown entries are [`NO_PATH`].
+    /// The tables. Missing entries are [`NO_PATH`].
     pub lfts: Lfts,
     /// The entries that are unknown because the file has gaps.
     pub unknown: UnknownEntries,
@@ -75,14 +76,14 @@ pub struct ReadLfts {
 /// * entries whose LID was replaced;
 /// * messages of `ibroute` and its libraries in the file;
 /// * gaps, with switch and line: a switch without a block, a truncated block, a block with another number of entries
-///   than stated, and a LID that a switch lists twice with different ports. To load tables, the last port of such a LID
-///   is used, as in OpenSM; to check tables, its entry is unknown;
-/// * LIDs that have another port GUID than on an earlier line. Each of these lines applies to the port with its own
-///   GUID.
+///   than stated, and a LID that a switch lists twice with different ports. With [`Follow::AllGuids`], the tables
+///   contain the last of these ports, as in OpenSM; with [`Follow::UnrecordedLids`], they contain [`NO_PATH`];
+/// * LIDs that have another port GUID than on an earlier line. Each line applies to the port with the GUID in this
+///   line.
 ///
 /// # Errors
-/// Fails on the first malformed line, on an entry whose new LID already has an entry, and if no block belongs to this
-/// subnet.
+/// Fails on the first malformed line, and if no block belongs to this subnet. Also fails if two entries of a switch
+/// with different LIDs apply to the same LID of the subnet, and have different ports.
 pub fn read(
     file: &str,
     bytes: &[u8],
@@ -133,7 +134,7 @@ struct Block {
     is_repeated: bool,
     /// Number of entries read so far.
     entries: u64,
-    /// LID of the last entry.
+    /// LID of the last entry read.
     last: u16,
 }
 
@@ -142,8 +143,8 @@ struct Reader<'a> {
     lfts: Lfts,
     unknown: UnknownEntries,
     seen: Vec<bool>,
-    /// By LID in the file: the port GUID last read with this LID, and the LID in the subnet to which entries of both
-    /// apply.
+    /// By LID in the file: the port GUID last read with this LID, and the LID in the subnet to which entries with this
+    /// LID and port GUID apply.
     known: Vec<(Guid, u16)>,
     follow: Follow,
     block: Option<Block>,
@@ -155,8 +156,8 @@ struct Reader<'a> {
     moved: usize,
     /// Gaps in the file, each with its line and a message.
     gaps: Vec<(u32, String)>,
-    /// By switch that lists LIDs twice with different ports: the line and message of the first such LID, and the number
-    /// of further ones.
+    /// By switch that lists LIDs again with different ports: line and message of the first such entry, and the number
+    /// of further such entries.
     repeated: BTreeMap<SwitchId, (u32, String, usize)>,
     /// If LIDs have another port GUID than on an earlier line: the first such line, its message, and the number of such
     /// lines.

@@ -12,7 +12,7 @@ use crate::subnet::{EndPortId, Subnet, SwitchId};
 /// Writes `guid2lid`: for every end port, a line with port GUID, first LID and last LID, and an empty line. The port
 /// GUIDs are in ascending order.
 ///
-/// Also writes the LIDs that the previous file reserves for ports that the subnet does not have.
+/// Also writes the LID ranges that are reserved for missing ports ([`Subnet::absent_lids`]).
 ///
 /// # Errors
 /// Fails if writing to the output fails.

@@ -229,7 +229,7 @@ fn pairs_with_an_unknown_entry_are_unknown() {
     // The block of the last switch is cut off from the file.
     let cut = text.rfind("Unicast lids").expect("the dump has a block per switch");
     let read = lfts::read("x", &text.as_bytes()[..cut], &subnet, Follow::UnrecordedLids);
-    let lfts::ReadLfts { lfts, unknown } = read.expect("the other blocks are complete").value;
+    let lfts::ReadLfts { lfts, unknown } = read.expect("the remaining blocks are complete").value;
     assert_eq!(unknown.switches().count(), 1);
     let options = CheckOptions { unknown: Some(&unknown), ..CheckOptions::default() };
     let reach = check_with(&subnet, &lfts, &routing.layers, &options).reach;

@@ -123,8 +123,8 @@ impl VlRange {
     }
 }
 
-/// Fills the layers by several recipes, and then by the method of OpenSM. Returns the routes and layers of the method
-/// that needs the fewest layers.
+/// Fills the layers by several methods ([`Recipe`]), and then by the method of OpenSM. Returns the routes and layers of
+/// the method that needs the fewest layers.
 fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> {
     let dimensions = Dimensions::find(network);
     let mut best: Option<Layout> = None;

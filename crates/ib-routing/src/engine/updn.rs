@@ -137,7 +137,7 @@ struct Link {
     class: u32,
 }
 
-/// The links of all switches: all links, links that lead down, and links that lead up.
+/// The links between switches, in three lists: all links, the links that lead down, and the links that lead up.
 struct Links {
     all: Fan,
     down: Fan,
@@ -238,7 +238,7 @@ fn matrix(
 ///
 /// A switch is queued again whenever a link to it gets fewer hops. For each switch, the search records whether the link
 /// by which the switch was last queued leads up. If not, the search leaves the switch only over links that lead down.
-/// OpenSM follows the same rule. It affects the hops on fabrics that have links between switches of equal rank.
+/// OpenSM follows the same rule. The rule affects the hops on fabrics that have links between switches of equal rank.
 struct Search {
     queue: Vec<u16>,
     /// By switch: true if the link by which the switch was last queued leads up.

@@ -7,7 +7,7 @@ use super::scatter::LibcRandom;
 use super::{NO_PATH, Plan};
 use crate::subnet::{EndPortId, Peer, Subnet, SwitchId};
 
-/// A neighbour of a switch over which LIDs of an end port are routed.
+/// A neighbour of a switch, over which the switch routes LIDs of an end port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote {
     node: NodeId,
@@ -16,7 +16,7 @@ pub(super) struct Remote {
     forwarded: u32,
 }
 
-/// By end port, the neighbours over which its LIDs have been routed so far.
+/// By end port: the neighbours over which the current switch routes LIDs of this end port.
 #[derive(Default)]
 pub(super) struct Remotes {
     per_port: usize,
@@ -57,8 +57,7 @@ impl Remotes {
     }
 }
 
-/// Returns the node at the far end of a switch port, this node's system image GUID, and the number of the port at that
-/// end.
+/// Returns the node at the far end of a switch port, the node's system image GUID, and the number of the node's port.
 fn neighbour(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> Option<(NodeId, Guid, u8)> {
     let (node, there) = match subnet.peers(switch)[usize::from(port)] {
         Peer::None => return None,
@@ -87,11 +86,12 @@ struct Path {
     count: u32,
     /// How the other LIDs of the end port use the neighbour at this port.
     known: NeighbourUse,
-    /// True if some LID of the end port uses the neighbour's system. If `known` does not determine this flag, it keeps
-    /// the value of the previous candidate, as in OpenSM. Port shifting also uses a value that was kept.
+    /// True if some LID of the end port uses the neighbour's system. If `known` does not determine the flag, the
+    /// candidate takes over the flag of the previous candidate, as in OpenSM. Port shifting does not distinguish these
+    /// flags from determined ones.
     system_flag: bool,
-    /// True if some LID of the end port uses the neighbour. If `known` does not determine this flag, it keeps the value
-    /// of the previous candidate.
+    /// True if some LID of the end port uses the neighbour. If `known` does not determine the flag, the candidate takes
+    /// over the flag of the previous candidate.
     node_flag: bool,
 }
 
@@ -107,14 +107,16 @@ enum NeighbourUse {
     Forwards(u32),
 }
 
-/// The best ports so far, each with its number of LIDs: among all candidates, among those to a system that no LID of
-/// the end port uses yet, and among those to such a node.
+/// The best ports so far, each with the number of LIDs that are routed over it.
 struct Best {
+    /// The best port among all candidates.
     any: Option<(u8, u32)>,
+    /// The best port to a system that no LID of the end port uses yet.
     other_system: Option<(u8, u32)>,
+    /// The best port to a node that no LID of the end port uses yet.
     other_node: Option<(u8, u32)>,
-    /// Least number of LIDs of the end port that the neighbour at a chosen port forwards. `None` if this number is not
-    /// known for any port yet.
+    /// Least number of LIDs of the end port that the neighbour at any best port so far forwards. `None` if no such
+    /// number is known.
     forwarded: Option<u32>,
 }
 
@@ -184,7 +186,7 @@ impl Chooser<'_> {
             return NeighbourUse::Undetermined;
         }
         let (node, system, there) =
-            neighbour(self.plan.subnet, self.switch, port).expect("candidates are linked");
+            neighbour(self.plan.subnet, self.switch, port).expect("candidate ports are linked");
         if self.plan.dor {
             let same = |remote: &&Remote| remote.node == node && remote.port == there;
             return NeighbourUse::Forwards(
@@ -247,7 +249,8 @@ impl Best {
     }
 
     /// Makes the path's port the best one of `any` if its count is lower than that of the best port so far. If the
-    /// counts are equal, the port becomes the best one if its neighbour `forwards` fewer LIDs than `forwarded`.
+    /// counts are equal, the port must have a known `forwards` that is less than `forwarded`, if that is known.
+    /// `forwards` is the number of LIDs of the end port that the neighbour at this port forwards.
     fn settle(&mut self, path: &Path, forwards: Option<u32>) {
         let fewer = forwards.filter(|&f| self.forwarded.is_none_or(|least| f < least));
         let tied = self.any.is_some_and(|(_, count)| path.count == count);

@@ -26,7 +26,7 @@ fn found_with(fabric: &mut Fabric, node: &str, port: u8, lid: u32, lmc: u8) {
     let node = fabric.find_name(node).expect("the fabric has the node");
     let lid = Lid::unicast(lid).expect("the LID is unicast");
     fabric
-        .set_lid(node, port, Some(lid), Lmc::new(lmc).expect("an LMC is at most 7"))
+        .set_lid(node, port, Some(lid), Lmc::new(lmc).expect("the LMC is at most 7"))
         .expect("the node has the port");
 }
 
@@ -42,7 +42,7 @@ fn assigned(fabric: &Fabric, lids: LidOptions) -> (BTreeMap<u64, (u16, u16)>, Ve
 }
 
 fn lmc(value: u8) -> LidOptions {
-    LidOptions { lmc: Lmc::new(value).expect("an LMC is at most 7"), ..Default::default() }
+    LidOptions { lmc: Lmc::new(value).expect("the LMC is at most 7"), ..Default::default() }
 }
 
 #[test]

@@ -5,9 +5,8 @@ use rayon::prelude::*;
 use super::routes::Routes;
 use crate::subnet::{EndPortId, SwitchId};
 
-/// Number of shifts whose flows are counted at a time. The paths from a switch to consecutive positions are adjacent in
-/// memory, so with more shifts, more paths share a cache line. But each shift needs its own counters, which take
-/// memory.
+/// Number of shifts whose flows are counted together. A switch's paths for these shifts are adjacent in memory, so a
+/// larger number lets more paths share a cache line. But each shift needs memory for its own counters.
 pub(super) const TILE: usize = 8;
 
 /// The integer type for the index of a link between switches. It has as few bytes as possible.
@@ -41,11 +40,12 @@ impl Index for u32 {
 pub(super) struct PathTable<I> {
     /// Maximum number of links per path.
     stride: usize,
-    /// Number of paths from a switch: one for each position in the order of compute nodes. The first [`TILE`] - 1
-    /// positions are repeated at the end, so that the paths to [`TILE`] consecutive positions are always adjacent.
+    /// Number of paths stored for a source switch: one for each position in the order of compute nodes, then `TILE - 1`
+    /// more. These repeat the paths to the first positions, so that the paths to [`TILE`] consecutive positions are
+    /// always adjacent.
     positions: usize,
-    /// The links of all paths, each as its index among the links between switches. Ordered by source switch, position,
-    /// and place in the path. Unused elements contain the number of links.
+    /// The links of all paths, ordered by source switch, position, and place in the path. A link is stored as its index
+    /// among the links between switches. Unused elements contain the index after the last link.
     links: Vec<I>,
 }
 

@@ -70,7 +70,7 @@ impl<'a> Routes<'a> {
         let lid = self.subnet.end_port(to).base_lid.get();
         let start = path.len();
         let mut switch = from;
-        // A path that is not a loop enters every switch at most once.
+        // A path without a loop enters every switch at most once, so packets that pass more switches do not arrive.
         for _ in 0..self.wiring.switches() {
             let channel = self.wiring.channel(switch.index(), self.lfts.port(switch, lid));
             match self.wiring.hop(channel) {

@@ -130,7 +130,7 @@ impl<'a> Shifts<'a> {
             for &(place, row) in &self.senders {
                 path.clear();
                 if let Some(to) = self.order[(place + shift) % self.order.len()] {
-                    // A flow whose packets are lost is counted on no link.
+                    // A flow whose packets are lost is counted on no link between switches.
                     self.routes.append(self.switches[row], to, &mut path);
                 }
                 for &channel in &path {
@@ -140,7 +140,7 @@ impl<'a> Shifts<'a> {
         }
     }
 
-    /// Returns true if any node has a partner in this shift, even if both are on the same switch.
+    /// Returns true if any node sends to a partner in this shift, even to a partner on the same switch.
     fn has_flows(&self, shift: usize) -> bool {
         let partners = self.order.iter().cycle().skip(shift);
         self.order.iter().zip(partners).any(|(from, to)| from.is_some() && to.is_some())

@@ -223,7 +223,7 @@ impl Client {
         }
         if let Some(cq) = cq {
             paths.remove_cq(adapter, cq);
-            // The CQ is not in use, because its queue pairs have been destroyed.
+            // All queue pairs of the CQ have been destroyed, so the CQ can be destroyed.
             hca.destroy_cq(cq).ok();
         }
         if let Some(inbox) = inbox {

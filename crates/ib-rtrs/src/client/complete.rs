@@ -75,7 +75,7 @@ impl Client {
         let length =
             if wc.opcode == WcOpcode::Recv { wc.byte_len.min(sge.length) as usize } else { 0 };
         if length > 0 {
-            let inbox = path.inbox.as_ref().expect("a receive with a buffer has an inbox");
+            let inbox = path.inbox.as_ref().expect("a path with receive buffers has an inbox");
             let offset = (sge.addr - inbox.memory.address()) as usize;
             let message = &mut message[..length.min(RkeyResponse::LENGTH)];
             inbox.memory.read(offset, message).expect("receive buffers are within the inbox");

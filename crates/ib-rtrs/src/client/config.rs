@@ -35,8 +35,8 @@ pub struct ClientConfig {
     pub connections: u16,
     /// The policy that selects a path for each request.
     pub policy: Policy,
-    /// True if the server has to invalidate the key through which it has written READ data. If false, the client itself
-    /// invalidates the key after the response. This saves a packet.
+    /// True if the server has to invalidate the key through which it has written READ data, by a SEND with invalidate.
+    /// If false, the client itself invalidates the key after the response, which saves this SEND.
     pub need_invalidation: bool,
     /// True if the client asks a server of this project to fence a failed path: to execute no further request of this
     /// path. The client retransmits the requests only after the server has confirmed the fence.

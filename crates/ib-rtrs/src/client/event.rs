@@ -44,7 +44,7 @@ pub struct Completion {
     pub user: u64,
     /// The result of the request.
     pub outcome: Outcome,
-    /// The processor on which the completion was polled.
+    /// The processor that received the response. If there was no response, the processor that submitted the request.
     pub cpu: u32,
 }
 
@@ -114,12 +114,12 @@ pub enum Failure {
     /// The user has disconnected, removed or reconnected the path.
     #[error("the path was closed locally")]
     ClosedLocally,
-    /// The queue depth of the server differs from that of earlier paths.
+    /// On this path, the queue depth of the server differs from that on earlier paths.
     #[error("the server has {found} chunks: expected {expected}, as on earlier paths")]
     QueueDepth {
         /// Number of chunks that the server offers.
         found: u16,
-        /// Number of chunks of the session.
+        /// Number of chunks that the server offered on earlier paths.
         expected: u16,
     },
     /// On this path, the server accepts only shorter request data than on earlier paths.

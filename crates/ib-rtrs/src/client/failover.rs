@@ -293,8 +293,9 @@ impl Client {
         self.completions.push_back(Completion { id, user, outcome, cpu });
     }
 
-    /// If the client reconnects no path, completes the requests that wait for a fence. The user may still reconnect a
-    /// path: then the fences are requested, and the chunks remain in use until the server has confirmed the fences.
+    /// Completes the requests that wait for a fence, if no path will be reconnected: the session is closing, or the
+    /// client has stopped reconnecting after failures. If the user later reconnects a path, the client requests the
+    /// fences over it. Until the server has confirmed the fences, the chunks of the requests remain in use.
     pub(super) fn give_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_over =
             |path: &Path| matches!(path.state, PathState::Disconnected | PathState::Closing);

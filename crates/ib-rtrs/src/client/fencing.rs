@@ -180,7 +180,8 @@ impl Fencing {
     /// Handles a connected path. Returns the requests in `unfenced` that were sent earlier over this path, or over a
     /// removed path between the same endpoints.
     ///
-    /// The server has finished with these requests: otherwise it would not have accepted the path.
+    /// The server has finished with these requests, because otherwise it would not have accepted the path. So their
+    /// chunks can be reused.
     pub(super) fn path_connected(&mut self, id: PathId, ends: PathEnds) -> Vec<u16> {
         let again = self.removed.extract_if(.., |it| it.1 == ends).map(|(id, _)| id);
         let mut ended = Vec::new();

@@ -159,7 +159,8 @@ impl Client {
         path.liveness.connected(now);
         let others = self.paths.connected();
         if self.session.path_connected(epoch, !others.is_empty()) {
-            // The server had lost all paths, and has therefore closed the objects that the session had opened.
+            // The server had lost all paths, and has therefore closed the objects that the session had opened. So the
+            // other paths, which the client considers connected, fail.
             self.failed.extend(others.iter().map(|&other| (other, Failure::SessionRestarted)));
             self.events.push_back(ClientEvent::Lost);
         }

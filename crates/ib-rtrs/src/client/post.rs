@@ -12,7 +12,7 @@ use crate::Direction;
 use crate::adapters::Adapters;
 use crate::connection;
 
-/// Maximum length in bytes of the message that follows a header.
+/// Maximum length in bytes of the RTRS message that follows the user's header in a chunk.
 const LONGEST: usize = ReadHeader::LENGTH + Descriptor::LENGTH;
 
 impl Client {
@@ -226,7 +226,7 @@ impl Client {
         let Self { slots, registrations, .. } = self;
         let Some((slot, buffers)) = slots.parts(index) else { return };
         if let Some(local) = slot.opened.take() {
-            // Closing the region fails if it was removed together with its HCA.
+            // The region may have been removed together with its HCA. Closing it then fails, which does no harm.
             hca.close_mr(registrations.get(local).reads[usize::from(index)]).ok();
         }
         if !std::mem::take(&mut slot.is_bounced) || !is_good {
@@ -235,7 +235,7 @@ impl Client {
         let RequestMemory { bounce, bounce_at, .. } = buffers;
         let mut at = bounce_at;
         for &Segment { buffer, offset, length } in &slot.segments {
-            let bytes = bounce.to_vec(at, length as usize).expect("`check` has limited the data");
+            let bytes = bounce.to_vec(at, length as usize).expect("`check` has limited the length");
             if let Some(memory) = registrations.buffer(buffer) {
                 memory
                     .write(offset, &bytes)

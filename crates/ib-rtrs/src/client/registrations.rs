@@ -143,7 +143,8 @@ impl Registrations {
         for at in &mut self.adapters {
             let region = at.buffers.get_mut(index).and_then(Option::take);
             if let (Some(region), Some(adapter)) = (region, cx.get(at.adapter)) {
-                // Deregistering the region fails if it was removed together with its HCA.
+                // The region may have been removed together with its HCA. Deregistering it then fails, which does no
+                // harm.
                 adapter.hca.dereg_mr(region.mr).ok();
             }
         }
@@ -156,7 +157,8 @@ impl Registrations {
             let regions = at.buffers.into_iter().chain([at.headers, at.bounce]);
             let regions = regions.flatten().map(|it| it.mr);
             for mr in regions.chain(at.reads) {
-                // Deregistering the region fails if it was removed together with its HCA.
+                // The region may have been removed together with its HCA. Deregistering it then fails, which does no
+                // harm.
                 adapter.hca.dereg_mr(mr).ok();
             }
             adapter.hca.dealloc_pd(at.pd).ok();

@@ -4,7 +4,7 @@ use ib_wire::rtrs::ConnectResponse;
 
 use super::event::Failure;
 
-/// The limits of a server.
+/// Limits of the requests to a server, from its connect responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of requests in flight.

@@ -48,11 +48,12 @@ pub(super) struct Slot {
     pub(super) submitted: Instant,
     /// Time when the request was last transmitted.
     pub(super) sent: Instant,
-    /// Index of the HCA at which the key of a READ is valid; `None` if no key is valid.
+    /// For a READ, index of the client's HCA at which the R_Key given to the server is valid; `None` if no R_Key is
+    /// valid.
     pub(super) opened: Option<usize>,
     /// True if the data of a READ is received in the bounce buffer.
     pub(super) is_bounced: bool,
-    /// True if the request completes when its path fails, instead of being retransmitted.
+    /// True if the request was recalled: if its path fails, the request completes and is not retransmitted.
     pub(super) is_recalled: bool,
 }
 
@@ -84,7 +85,7 @@ pub(super) struct RequestMemory<'a> {
     pub(super) headers: &'a Memory,
     /// The offset of the user's header in `headers`. The RTRS message follows the header.
     pub(super) header_at: usize,
-    /// The memory of bounce buffers, which hold the data of several segments.
+    /// The memory of all bounce buffers. Each of them holds the data of one request with several segments.
     pub(super) bounce: &'a Arc<Memory>,
     /// The offset of the request's bounce buffer in `bounce`.
     pub(super) bounce_at: usize,
@@ -116,14 +117,14 @@ impl Slots {
         Ok(())
     }
 
-    /// Recalls all requests: they are not retransmitted when their path fails.
+    /// Recalls all requests: marks them, so that none is retransmitted if its path fails.
     pub(super) fn recall(&mut self) {
         for slot in self.slots.iter_mut().filter(|slot| slot.state != SlotState::Free) {
             slot.is_recalled = true;
         }
     }
 
-    /// Returns true if any recalled request is in flight on a path.
+    /// Returns true if a request that [`Self::recall`] has marked is in flight on a path.
     pub(super) fn has_recalled(&self) -> bool {
         let mut slots = self.slots.iter();
         slots.any(|slot| slot.is_recalled && matches!(slot.state, SlotState::Sent(_)))
@@ -174,7 +175,7 @@ impl Slots {
         Some((slot, RequestMemory { headers, header_at, bounce, bounce_at }))
     }
 
-    /// Returns the number of the request that uses a slot.
+    /// Returns the ID of the request that uses a slot.
     pub(super) fn id(&self, index: u16) -> RequestId {
         RequestId { slot: index, generation: self.slots[usize::from(index)].generation }
     }

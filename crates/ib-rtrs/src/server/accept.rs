@@ -128,7 +128,8 @@ impl Server {
         }
         let id = match self.path_of(&request) {
             Some(id) if request.connection == 0 => {
-                // The client may have detected a failure of the path before the server: the new path replaces the old.
+                // The client may have detected a failure of the path that the server has not yet detected. The new
+                // path then replaces the old one.
                 let before = self.path(id).expect("`path_of` returns existing paths").reconnects;
                 if !is_later(request.reconnects, before) {
                     return Err(Errno::ECONNRESET.into());
@@ -183,7 +184,7 @@ impl Server {
                 self.begin_session(request.session_uuid)?
             }
         };
-        // `limit_half_open` may have removed the session, because it has closed the session's last path.
+        // `limit_half_open` may have closed the last path of the session, which removes the session.
         let session = self.sessions.get(&key).ok_or(Errno::ENXIO)?;
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
         let alive: Vec<&Path> = paths.filter(|path| path.state != State::Closed).collect();

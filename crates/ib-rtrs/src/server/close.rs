@@ -21,8 +21,8 @@ pub(super) struct PendingFence {
 }
 
 impl Server {
-    /// Closes a path, and drops its requests that were not yet returned to the user. The path is removed once the user
-    /// has completed its other requests.
+    /// Closes a path, and drops its requests that were not yet returned to the user. Once the user has completed the
+    /// returned requests of the path, the path is removed.
     pub(super) fn end_path(
         &mut self,
         now: Instant,
@@ -51,7 +51,8 @@ impl Server {
             }
             if let Some(cq) = path.cq.take() {
                 by_cq.remove(&(adapter, cq));
-                // The CQ is not in use, because its queue pairs have been destroyed.
+                // The queue pairs of the CQ are destroyed. So `destroy_cq` fails only if the CQ was removed together
+                // with its HCA.
                 hca.destroy_cq(cq).ok();
             }
             for mr in chunks.into_iter().chain(control).chain(send_regions) {

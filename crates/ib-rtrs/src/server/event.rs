@@ -5,21 +5,21 @@ use ib_wire::mad::cm::RejectReason;
 
 use crate::{Direction, Errno};
 
-/// The number of a session. A session that restarts after the loss of all its paths gets another number.
+/// Identifies a session of a server. A session that restarts after the loss of all its paths gets another ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub(super) key: u32,
     pub(super) incarnation: u32,
 }
 
-/// The number of a path.
+/// Identifies a path of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerPathId {
     pub(super) index: u32,
     pub(super) serial: u32,
 }
 
-/// The number of a request.
+/// Identifies a request that a server has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerRequestId {
     pub(super) path: ServerPathId,
@@ -31,7 +31,7 @@ pub struct ServerRequestId {
 /// path has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerRequest {
-    /// The number of the request.
+    /// The ID of the request.
     pub id: ServerRequestId,
     /// The session.
     pub session: SessionId,
@@ -58,15 +58,15 @@ pub struct ServerRequest {
 /// An event of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A session has started: its first path is connected.
+    /// A session has started: a path is connected, and no other path of the session is connected.
     SessionUp {
         /// The session.
         session: SessionId,
         /// The name of the session.
         name: Vec<u8>,
     },
-    /// A session has ended, because none of its paths is connected. The user must close all objects that the session
-    /// has opened, such as devices.
+    /// A session has ended, because none of its paths is connected. The server's user must close the objects that it
+    /// has opened for the session, such as block devices.
     SessionDown {
         /// The session.
         session: SessionId,
@@ -102,7 +102,7 @@ pub enum Refusal {
     /// Error number, which the connect response reports.
     #[error("{0}")]
     Errno(Errno),
-    /// Reject reason of the connection manager.
+    /// Reject reason, which the connection manager reports in the REJ.
     #[error("{0}")]
     Reason(RejectReason),
     /// The requested path MTU exceeds that of the HCA. The value is the MTU of the HCA.
@@ -110,11 +110,11 @@ pub enum Refusal {
     Mtu(Mtu),
 }
 
-/// The reason why a path has ended.
+/// The reason why the server has closed a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The client has not finished connecting the path in time.
+    /// The path was not connected in time.
     #[error("the client has not connected the path in time")]
     ConnectTimeout,
     /// The client does not respond to heartbeats.
@@ -135,7 +135,7 @@ pub enum EndReason {
     /// A work request has failed.
     #[error("the transport failed: {0:?}")]
     Transport(ib_hca::WcStatus),
-    /// The port has no link.
+    /// The HCA port of the path has no link.
     #[error("the port has no link")]
     LinkDown,
     /// The user has disconnected the path.
@@ -150,7 +150,7 @@ pub enum EndReason {
     /// The client has sent an invalid message.
     #[error("the client has sent {0}")]
     Protocol(&'static str),
-    /// The HCA cannot create the objects of the path.
+    /// The HCA was removed, or has refused a call for the path, for example to create a queue pair.
     #[error("the HCA cannot create the objects of the path")]
     Setup,
 }

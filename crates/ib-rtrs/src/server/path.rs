@@ -1,4 +1,4 @@
-//! One path of a session: its objects, its requests.
+//! One path of a session: its queue pairs, memory regions and requests.
 
 use std::sync::Arc;
 
@@ -63,10 +63,11 @@ impl Operation {
     };
 }
 
-/// Length in bytes of a receive buffer for messages that only clients of this project send.
+/// Length in bytes of a receive buffer for messages that ibfabric clients send, but Linux clients do not, such as fence
+/// requests.
 pub(super) const EXTENSION_LENGTH: usize = 80;
 
-/// Number of receives that the first connection has for messages other than requests.
+/// Number of receives that the server posts on the first connection for messages other than requests.
 pub(super) const EXTRA_RECEIVES: usize = 64;
 
 /// The buffers that a path uses for control messages.
@@ -93,7 +94,7 @@ impl ControlMemory {
         Self { memory, mr, key, depth }
     }
 
-    /// Returns the number of receives that the first connection has.
+    /// Returns the number of receives that the server posts on the first connection.
     pub(super) const fn receives(depth: usize) -> usize {
         depth + EXTRA_RECEIVES
     }
@@ -102,7 +103,7 @@ impl ControlMemory {
         InfoRequest::LENGTH + EXTENSION_LENGTH * Self::receives(depth)
     }
 
-    /// Returns the offset of a buffer in the control memory, and the buffer's SGE.
+    /// Returns `offset`, and the SGE of the buffer at this offset in the control memory.
     fn buffer(&self, offset: usize, length: usize) -> (usize, Sge) {
         let addr = self.memory.address() + offset as u64;
         (offset, Sge { addr, length: length as u32, lkey: self.key })
@@ -130,7 +131,7 @@ impl ControlMemory {
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) id: ServerPathId,
-    /// The number by which the server finds the session of the path.
+    /// The key of the path's session in `Server::sessions`.
     pub(super) session: u32,
     pub(super) adapter: AdapterId,
     pub(super) address: PathAddress,

@@ -247,7 +247,7 @@ impl Server {
         }
     }
 
-    /// Sends a heartbeat at the end of a heartbeat interval, or ends the path if too many heartbeats were missed.
+    /// Sends a heartbeat at the end of a heartbeat interval, or closes the path if too many heartbeats were missed.
     pub(super) fn end_heartbeat_interval(
         &mut self,
         now: Instant,

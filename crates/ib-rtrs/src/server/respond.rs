@@ -39,8 +39,8 @@ impl Server {
 
     /// Completes a successful READ with the `length` bytes at `offset` in `store`.
     ///
-    /// The server sends data without a copy only if it fills the client's buffer and the path MTU is at least 512
-    /// bytes. Until the client has received such data, concurrent writes to the store may change it.
+    /// The server sends the data without a copy only if the data fills the client's buffer, and if the path MTU is at
+    /// least 512 bytes. Concurrent writes to the store may change this data until the client has received it.
     ///
     /// Returns false if the request was already completed.
     ///

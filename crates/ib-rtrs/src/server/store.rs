@@ -7,7 +7,7 @@ use ib_hca::{AccessFlags, Hca, Memory, Sge};
 use super::Server;
 use super::path::Path;
 
-/// The number of a store. READ data may be sent from the memory of a store.
+/// Identifies a store: memory from which the server may send READ data without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(u32);
 

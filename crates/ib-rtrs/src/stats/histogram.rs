@@ -115,7 +115,7 @@ mod tests {
             micros.count(Duration::from_micros(took));
         }
         assert_eq!(micros.requests(), 100);
-        // Value 50 is in the range 48 to 55, and value 99 in the range 96 to 111. The maximum is 100.
+        // 50 µs is in the range 48 to 55 µs, and 99 µs in the range 96 to 111 µs. The maximum latency is 100 µs.
         assert_eq!(micros.quantile(0.5), Duration::from_micros(56));
         assert_eq!(micros.quantile(0.99), Duration::from_micros(100));
         assert_eq!(micros.quantile(0.0), Duration::from_micros(2));

@@ -29,9 +29,10 @@ pub enum WriteStatus {
 
 /// The files of a client's session.
 ///
-/// Writes to `add_path`, `reconnect`, `disconnect` and `remove_path` complete later. Before each write to a file, the
-/// owner passes all events of the session to [`ClientTree::handle_event`]. It calls [`ClientTree::handle_timeout`] at
-/// the time that [`ClientTree::poll_timeout`] returns, and polls [`ClientTree::poll`] for results.
+/// Writes to `add_path`, `reconnect`, `disconnect` and `remove_path` complete asynchronously. Before each write to a
+/// file, the owner of the tree passes all events of the session to [`ClientTree::handle_event`]. The owner calls
+/// [`ClientTree::handle_timeout`] at the time that [`ClientTree::poll_timeout`] returns, and polls
+/// [`ClientTree::poll`] for results.
 #[derive(Debug, Default)]
 pub struct ClientTree {
     pending: Vec<PendingWrite>,
@@ -252,7 +253,7 @@ impl ClientTree {
     ) {
         let PendingWrite { ticket, file, id, action, .. } = self.pending.remove(at);
         if action == Action::Add && result.is_err() {
-            // Returns false if the path was already removed. Nothing is left to do then.
+            // The result is false if the path was already removed. It is ignored, because nothing is left to do then.
             client.remove_path(now, ports, id);
         }
         let result = result.map_err(|(errno, reason)| TreeError::new(errno, &file, reason));
@@ -346,7 +347,7 @@ fn stat(file: File) -> ClientStat {
     }
 }
 
-/// Returns the error number of a failed path.
+/// Returns the error number for the reason why a path has failed.
 fn errno_of(why: &Failure) -> Errno {
     match why {
         Failure::Refused(errno) => *errno,

@@ -99,7 +99,7 @@ pub(super) fn reconnects_and_traffic(file: File, stats: &ClientPathStats, inflig
     }
 }
 
-/// Formats the first four numbers of the file `rdma`.
+/// Formats the start of the file `rdma`: reads, bytes of reads, writes, and bytes of writes.
 pub(super) fn traffic(traffic: &Traffic) -> String {
     let Traffic { reads, read_bytes, writes, write_bytes } = traffic;
     format!("{reads} {read_bytes} {writes} {write_bytes}")

@@ -3,7 +3,7 @@
 use crate::client::Policy;
 use crate::stats::{ClientPathStats, ServerPathStats};
 
-/// The role of a file in the tree. Its name depends on the layout.
+/// The role of a file in the tree. The name of the file depends on the [`Layout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum File {
     // Files of a session.
@@ -84,11 +84,11 @@ pub(super) struct Layout {
     pub(super) path: Files,
     /// The files in the subdirectory `stats` of a path's directory.
     pub(super) stats: Files,
-    /// The formats of those contents that differ between IBTRS and Linux.
+    /// The formats of file contents, as far as IBTRS and Linux differ in them.
     pub(super) formats: Formats,
 }
 
-/// Functions that format the contents that differ between IBTRS and Linux.
+/// Functions that format file contents, and a value that is written to a file, where IBTRS and Linux differ.
 #[derive(Debug)]
 pub(super) struct Formats {
     /// Formats the policy that selects paths.

@@ -53,7 +53,7 @@ fn policy(policy: Policy) -> String {
 }
 
 fn client(file: File, stats: &ClientPathStats, inflight: u32) -> String {
-    // Linux prints a space after the number of each processor, also after the last one.
+    // Linux prints a space after the count of each processor, even after the last count.
     let row = |row: &[u64]| row.iter().map(|count| format!("{count} ")).collect::<String>() + "\n";
     match file {
         File::MigratedFrom => row(&stats.migrated_from),

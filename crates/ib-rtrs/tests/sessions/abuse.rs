@@ -65,7 +65,7 @@ fn invalid_connect_requests_get_the_errors_of_linux() {
     assert_eq!(refused(2, &[0xbe]), reset, "magic");
     assert_eq!(refused(4, &[0, 1]), reset, "version 1.0");
     assert_eq!(refused(6, &[3, 0]), reset, "a connection beyond the last one");
-    assert_eq!(refused(6, &[1, 0]), reset, "another connection than the first one");
+    assert_eq!(refused(6, &[1, 0]), reset, "connection 1 before connection 0");
     assert_eq!(refused(8, &[0, 0]), reset, "no connections");
     assert_eq!(refused(8, &[1, 16]), reset, "4097 connections");
     assert_eq!(refused(44, &[0]), Failure::Refused(Errno::ENXIO), "an unknown session");
@@ -159,7 +159,8 @@ fn invalid_info_requests_end_the_path() {
     }
 }
 
-/// Changes the next request on the wire. Returns the lab, and the reason why the server ends the path.
+/// Connects a client, and changes the packet of its first request. Returns the lab, and the reason why the server
+/// closes the path.
 fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (Lab, EndReason) {
     let mut lab = Lab::connected(1, 1, quick_client(), server);
     lab.disk.fill(0, 1 << 20, 0x11).expect("the range is within the memory");
@@ -179,7 +180,7 @@ fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (L
         })
     };
     lab.run_until(SOON, |lab| end(lab).is_some());
-    let end = end(&lab).expect("the server has ended the path");
+    let end = end(&lab).expect("the server has closed the path");
     // The request is retransmitted once the path is connected again.
     lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
@@ -210,8 +211,8 @@ fn invalid_request_messages_end_the_path() {
     let changes: [(&str, Change); 7] = [
         ("an unknown type", |bytes| bytes[MESSAGE] = 9),
         ("two descriptors", |bytes| bytes[MESSAGE + 6] = 2),
-        ("no descriptor, but the bytes of one", |bytes| bytes[MESSAGE + 6] = 0),
-        ("more than a chunk", |bytes| bytes[MESSAGE + 8 + 14] = 1),
+        ("a descriptor count of 0, but one descriptor", |bytes| bytes[MESSAGE + 6] = 0),
+        ("a read longer than a chunk", |bytes| bytes[MESSAGE + 8 + 14] = 1),
         ("an offset behind the chunk", |bytes| bytes[28..32].copy_from_slice(&[0, 0, 0x40, 1])),
         ("an offset at the chunk's end", |bytes| {
             bytes[28..32].copy_from_slice(&[0, 0, 0x3f, 0xff]);
@@ -273,7 +274,7 @@ fn unfilled_read_data_has_no_stale_bytes() {
     lab.memory.fill(0, 4096, 0x77).unwrap();
     lab.io(Direction::Write, 0, (0, 4096), 1).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 1);
-    // The first read fills the buffer. The second read fills only a part of it.
+    // The first read fills the server's buffer for READ data. The second read fills only a part of this buffer.
     lab.io(Direction::Read, 0, (0, 4096), 2).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 2);
     lab.holds = true;
@@ -441,7 +442,8 @@ fn unproven_sessions_do_not_block_clients_with_the_key() {
     let strange = ClientConfig { key: key(2), ..quick_client() };
     let server = ServerConfig { key: key(1), max_sessions: 80, ..small_server() };
     let mut lab = Lab::new(1, 2, strange, server);
-    // The clients' nonces are lost on the first link, so the server cannot detect that the clients have another key.
+    // The clients' nonces are lost on the first link, so the server cannot detect that these clients do not have the
+    // server's key.
     lab.tap = Box::new(|from, link, bytes| from == 1 || link == 1 || bytes[0] != 0x04);
     let mut rng = Rng::new(7);
     let begin = |lab: &mut Lab, rng: &mut Rng, number: usize| {

@@ -10,10 +10,11 @@ use ib_types::Instant;
 
 use crate::lab::{Lab, quick_client, small_server};
 
-/// Between peers of this project, requests stall at most for this time. It results from the timeouts of the transport.
+/// Maximum time for which a request stalls between an ibfabric client and server. It results from the timeouts of the
+/// transport.
 pub(crate) const STALL: Duration = Duration::from_secs(5);
 
-/// After the local port has lost its link, the failover takes at most this time.
+/// Maximum time of a failover after the client's port has lost its link.
 pub(crate) const LINK_DOWN: Duration = Duration::from_millis(50);
 
 /// Returns the maximum time until the client detects that an idle path was cut.

@@ -41,7 +41,7 @@ struct Block {
 struct PendingRequest {
     direction: Direction,
     block: u64,
-    /// Numbers of the writes whose data a read may return.
+    /// For a read: the numbers of the writes whose data it may return. [`stamp`] makes the data from the number.
     allowed: Vec<u64>,
     begun: Instant,
 }
@@ -188,12 +188,12 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         }
     }
     if lab.client.requests() != 0 {
-        return Err("the client has more requests in flight than were submitted".to_owned().into());
+        return Err("the client has requests in flight after all have completed".to_owned().into());
     }
     for (at, block) in blocks.iter().enumerate() {
         let found = lab.disk.to_vec(at * BLOCK, BLOCK).expect("the range is within the memory");
         if !block.is_unknown && found != stamp(block.confirmed) {
-            let why = format!("block {at} at the end does not contain {}", block.confirmed);
+            let why = format!("block {at} lacks the confirmed write {}", block.confirmed);
             return Err(Violation::Stale(why));
         }
     }
@@ -214,7 +214,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
 /// Checks the time limits of failover while only one path fails at a time.
 #[derive(Debug, Default)]
 struct TimeLimits {
-    /// Time of the last cut; `None` if the client's port did not lose its link in this cut.
+    /// Time of the last cut of a link, if the client's port also lost its link; `None` otherwise.
     link_down: Option<Instant>,
 }
 
@@ -352,7 +352,7 @@ fn confirmed_writes_survive_random_faults() {
 fn campaign_detects_late_execution_of_an_old_write() {
     let notices = |seed| run(seed, Kind::Wrong).is_err_and(|why| why.is_stale());
     let noticed = (1..=10).filter(|&seed| notices(seed)).count();
-    assert!(noticed >= 5, "{noticed} of 10");
+    assert!(noticed >= 5, "detected in {noticed} of 10 runs");
 }
 
 #[test]

@@ -116,8 +116,8 @@ fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
 fn request_waiting_for_its_chunk_ends_with_its_path() {
     let mut lab = at_work(3, 6, Duration::from_secs(8));
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // Paths 0 and 1 fail, one after the other. Each of their four requests is executed twice: the original, and the
-    // copy on path 2. A copy that waits for its chunk on path 1 is dropped.
+    // Path 0 fails, then path 1. The server executes each of their four requests twice: the original, and the
+    // retransmission over path 2. When path 1 fails, the server drops the held retransmission that arrived over it.
     for link in [0, 1] {
         lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
         lab.links[link as usize].is_cut = true;
@@ -340,8 +340,8 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     assert_eq!(lab.done.len(), 2, "requests complete once");
 }
 
-/// A server that fences paths is replaced by one that does not: the new server never confirms the fence for the
-/// requests in flight.
+/// The server is replaced by a server without support for fences. The new server never confirms the fence for which
+/// the requests in flight wait.
 #[test]
 fn requests_complete_if_new_server_has_no_fences() {
     let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };
@@ -386,7 +386,7 @@ fn restarted_session_is_lost_despite_connected_paths() {
     assert_eq!(down_at(&lab, 0).unwrap().1, Failure::SessionRestarted);
     lab.run_until(Duration::from_millis(100), |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].outcome, Outcome::Fenced);
-    // The first path joins the restarted session, which continues.
+    // The first path reconnects to the restarted session. The client does not report another loss of the session.
     lab.events.clear();
     lab.links[0].is_cut = false;
     lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));

@@ -1,4 +1,4 @@
-//! Parts of the random runs in `campaign.rs`: random clients and links, violated invariants, and totals.
+//! Helpers of random runs: random client configurations and link faults, violated invariants, and counts of events.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -70,7 +70,7 @@ impl From<String> for Violation {
     }
 }
 
-/// Totals of several runs. They show that the faults have had effects.
+/// Counts of events in one or more runs. They show that the injected faults have had effects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) failed_over: u64,

@@ -21,8 +21,8 @@ pub(crate) use crate::wire::{Link, Node, Nodes, PORT, Rng};
 /// A packet on the wire: index of the receiving side, index of the link, bytes, and route.
 pub(crate) type Packet = (usize, usize, Vec<u8>, Route);
 
-/// Function that observes or changes a sent packet. It gets the sending side, the link and the bytes, and returns false
-/// to drop the packet.
+/// Function that observes or changes a sent packet. Its arguments are the index of the sending side (0: client, 1:
+/// server), the index of the link, and the bytes. It returns false to drop the packet.
 pub(crate) type Tap = Box<dyn FnMut(usize, usize, &mut Vec<u8>) -> bool>;
 
 /// Function that returns how long the server's user takes for a request.

@@ -66,7 +66,7 @@ fn paths_change_while_requests_are_in_flight() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.links.push(lab.links[0]);
     let mut other = Lab::new(2, 2, quick_client(), small_server());
-    // The HCAs at both ends of the second link come from another lab.
+    // `lab` has HCAs for one link only. The HCAs of the second link are taken from another lab.
     for side in [1, 0] {
         let node = other.sides[side].0.pop().unwrap();
         lab.sides[side].0.push(node);
@@ -161,7 +161,7 @@ fn user_disconnects_and_reconnects_a_path() {
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
     assert_eq!(lab.client.stats(path).unwrap().reconnects.succeeded, 1);
-    // The user can also reconnect a path that is connected.
+    // The user reconnects a path that is still connected.
     lab.events.clear();
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));

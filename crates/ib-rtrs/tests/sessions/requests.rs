@@ -122,7 +122,7 @@ fn reads_return_data_of_a_store() {
     }
 }
 
-/// When a path ends, its memory registrations of stores are deregistered.
+/// When the server closes a path, it deregisters the stores that were registered for the path.
 #[test]
 fn store_registrations_end_with_their_path() {
     let mut lab = Lab::connected(6, 1, quick_client(), small_server());
@@ -233,7 +233,7 @@ fn session_starts_and_ends_at_both_sides() {
     let is_down = |event: &ServerEvent| matches!(event, ServerEvent::SessionDown { .. });
     assert_eq!(lab.server_events.iter().filter(|(_, event)| is_down(event)).count(), 1);
     assert_eq!((lab.server.paths().count(), lab.client.paths().count()), (0, 0));
-    // A protection domain can still be created and destroyed at each HCA.
+    // After the session has ended, each HCA can still create and destroy a protection domain.
     for node in lab.sides.iter_mut().flat_map(|side| &mut side.0) {
         let pd = node.hca.alloc_pd().unwrap();
         node.hca.dealloc_pd(pd).unwrap();

@@ -137,7 +137,7 @@ fn every_path_state_and_event_has_its_next_state() {
                     }
                 }
                 Timeout => {
-                    // Only the next timer of the client expires: the lab does not run.
+                    // Only the next timer of the client expires. The lab does not run, so no packet is delivered.
                     let later = now + Duration::from_secs(40);
                     let at = lab.client.poll_timeout().unwrap_or(later);
                     lab.client.handle_timeout(at, near);

@@ -212,7 +212,7 @@ fn path_is_added_and_removed_with_requests_in_flight() {
     tree.lab.run_until(SOON, |lab| lab.done.len() == 16);
     assert!(tree.lab.done.iter().all(|it| it.outcome.errno().is_ok()));
     assert_eq!(tree.list("rtrs-client/a-client/paths"), ["ip:10.0.1.1@ip:10.0.1.2"]);
-    // The user can also remove the only path of the session. Requests then continue over a new path.
+    // The user removes the only path of the session. Requests then continue over a new path.
     assert_eq!(tree.write(&format!("{SECOND}/remove_path"), "1"), Ok(()));
     tree.lab.done.clear();
     assert_eq!(tree.write(add, "ip:10.0.0.2"), Ok(()));
@@ -246,7 +246,7 @@ fn paths_are_disconnected_and_reconnected() {
     assert_eq!(tree.write(&reconnect, "1"), Ok(()));
     assert_eq!(tree.read(&format!("{FIRST}/state")).unwrap(), "connected\n");
     assert_eq!(tree.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "1 0\n");
-    // The user can also reconnect a path that is connected.
+    // The user reconnects a path that is still connected.
     assert_eq!(tree.write(&reconnect, "1"), Ok(()));
     assert_eq!(tree.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "2 0\n");
     tree.lab.links[0].is_cut = true;

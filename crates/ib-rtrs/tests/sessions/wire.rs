@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Returns the next event of the HCA. Events for the connection manager are passed to it.
+    /// Passes received CM MADs to the connection manager. Returns the next other event of the HCA.
     pub(crate) fn poll_hca(&mut self, now: Instant) -> Option<HcaEvent> {
         loop {
             match self.hca.poll_event()? {
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Returns the specification of a path to another node. `id` is the number of the local HCA.
+    /// Returns the specification of a path to another node. `id` is the ID of the local HCA.
     pub(crate) fn spec_to(&self, far: &Self, id: AdapterId) -> PathSpec {
         let route =
             Route { source: self.gid, destination: far.gid, is_global: true, ..Route::default() };

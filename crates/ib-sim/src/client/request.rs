@@ -20,7 +20,8 @@ pub(crate) struct Request {
     pub(super) answered: bool,
     /// Distinguishes this request from earlier requests that used the same index in [`Requests`].
     number: u32,
-    /// Transaction ID of the request, and port of the responder to which it was assigned.
+    /// Key of the request in [`Requests::assigned`]: its transaction ID, and the port of its
+    /// responder. `None` before the request arrives, and after it is answered.
     assigned: Option<(u64, PortId)>,
     /// The responder: the client to which the request was assigned last; `None` for an agent.
     responder: Option<ClientId>,
@@ -28,12 +29,13 @@ pub(crate) struct Request {
 
 /// All outstanding requests.
 ///
-/// Invariant: each entry of `assigned` refers to an outstanding request, whose `assigned` is the
-/// key of the entry.
+/// Invariant: each entry of [`Requests::assigned`] refers to an outstanding request. The key of the
+/// entry is [`Request::assigned`] of this request.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     requests: Slab<Request>,
-    /// Requests that are assigned to clients and agents, by transaction ID and port.
+    /// Assigned requests, by transaction ID and port of the responder. A request is assigned to the
+    /// responding client or agent when it arrives there, until it is answered.
     assigned: BTreeMap<(u64, PortId), RequestKey>,
     last_number: u32,
 }
@@ -102,10 +104,10 @@ impl Requests {
     /// replaces. The second value is true if both requests belong to the same message.
     ///
     /// The transaction ID includes the client ID, so both requests are of the same client. Retries
-    /// and further segments of a message have the same header as the first MAD. Their sender waits
-    /// for one response with this transaction ID, so the earlier request must not fail. Any other
-    /// MAD with the same transaction ID is a separate request, after which the earlier request can
-    /// no longer be answered.
+    /// and further segments of a message have the same header as the first MAD of the message. The
+    /// client waits for one response to all of them, so the earlier request must not fail. Any other
+    /// MAD with the same transaction ID is a separate request. The next response belongs to this
+    /// MAD, so the earlier request can no longer be answered.
     pub(super) fn replaced_by(
         &self,
         key: RequestKey,
@@ -118,7 +120,7 @@ impl Requests {
     }
 
     /// Records that a request has reached the port of its responder: the client `responder`, or an
-    /// agent of the port's node. The response will have this transaction ID.
+    /// agent of the port's node. The response will have the transaction ID `transaction`.
     pub(super) fn assign(
         &mut self,
         key: RequestKey,
@@ -160,8 +162,7 @@ impl Requests {
         self.requests.iter().map(|(_, request)| request)
     }
 
-    /// Checks that each request in `assigned` is outstanding, and refers to its entry in
-    /// `assigned`.
+    /// Checks the invariant of [`Requests`].
     pub(super) fn check(&self) {
         for (&assigned, &key) in &self.assigned {
             let request = self.get(key).expect("assigned requests are outstanding");

@@ -108,8 +108,8 @@ fn unsolicited_mads_go_to_the_sm_or_the_queue_pair() {
     sim.submit(requester, &Datagram::new(remote, query(Method::SEND, 4)));
     sim.settle(sim.now());
     assert!(matches!(sim.receive(requester), Some(Incoming::Lost(_))));
-    // Only the MADs 3 and 4 are lost. The port sends no trap about the missing SM, because an
-    // earlier trap was not repressed.
+    // Only the MADs with the transaction IDs 3 and 4 are lost. The trap about the missing SM is not
+    // lost: the port does not send it before an earlier trap is repressed.
     assert_eq!(lab::lost(&sim, "no_receiver"), before + 2);
     lab::check_settled(&sim);
 }
@@ -177,7 +177,8 @@ fn same_transaction_of_another_request_fails_the_older() {
     let first = query(Method::GET, 5);
     let mut second = first;
     second.set_attribute_id(AttributeId(0x11));
-    // The fabric preserves only 48 bits of a transaction ID.
+    // The fabric replaces the upper 16 bits of a transaction ID, so the third query has the same
+    // transaction ID in the fabric as the other queries.
     let third = query(Method::GET, 5 | 7 << 48);
     for (before, mad) in [(None, first), (Some(first), second), (Some(second), third)] {
         sim.submit(requester, &Datagram::new(remote, mad));
@@ -242,7 +243,7 @@ fn detach_cancels_own_requests_and_fails_assigned_ones() {
     sim.submit(requester, &Datagram::new(remote, query(Method::GET, 1)));
     sim.settle(sim.now());
     sim.submit(requester, &Datagram::new(remote, query(Method::GET, 2)));
-    // One request is assigned to the responder, one is in flight; the requester detaches.
+    // The requester detaches while one request waits for its response, and one is in flight.
     assert_eq!((lab::assigned(&sim), sim.net.flights.len()), (1, 1));
     sim.detach(requester);
     assert_eq!((lab::assigned(&sim), sim.outstanding()), (0, 0));
@@ -260,7 +261,7 @@ fn detach_cancels_own_requests_and_fails_assigned_ones() {
     assert_eq!(lab::lost(&sim, "client_left"), 2);
     lab::check_settled(&sim);
 
-    // The responder detaches with one assigned request and one in flight.
+    // The responder detaches while it has one unanswered request, and one request is in flight.
     sim.submit(next, &Datagram::new(remote, query(Method::GET, 1)));
     sim.settle(sim.now());
     sim.submit(next, &Datagram::new(remote, query(Method::GET, 2)));
@@ -399,7 +400,8 @@ fn every_segment_has_the_transaction_of_its_client() {
     assert_eq!(transactions(&mut sim, plain), [9; 3]);
     assert_eq!(sim.outstanding(), 0);
 
-    // After 4,095 further MADs of the client, a late segment still gets the client's upper bits.
+    // After 4,095 further MADs of the client, a late segment still gets the upper bits of the
+    // client's transaction ID.
     for number in 0..4_095u64 {
         sim.submit(
             requester,

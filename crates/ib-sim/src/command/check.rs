@@ -89,7 +89,7 @@ fn check_faults(faults: &[Fault]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Width of a counter in PortCountersExtended in bits. Other fields have other widths.
+/// Width in bits of each counter in PortCountersExtended. No other field has this width.
 const COUNTER_BITS: usize = 64;
 
 /// Returns the counter of PortCountersExtended with this name.

@@ -33,7 +33,7 @@ impl Target {
         }
     }
 
-    /// Returns the port of a target. The target has to name a port.
+    /// Returns the port that a target names. Fails if the target names no port.
     pub(crate) fn find_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         let node = self.find_node(fabric)?;
         let Some(number) = self.port else {
@@ -55,7 +55,7 @@ impl Target {
     }
 
     /// Returns the port that a target names, or all ports of the target's node. Port 0 of a switch
-    /// is the last.
+    /// comes last in the list.
     pub(super) fn find_all_ports(&self, fabric: &FabricState) -> Result<Vec<PortId>, CommandError> {
         let mut ports = self.find_ports(fabric)?;
         let node = self.find_node(fabric)?;
@@ -75,7 +75,7 @@ impl Target {
         fabric.end_port(node).ok_or_else(|| CommandError::NeedsPort(self.node.clone()))
     }
 
-    /// Returns the external port of a target. The target has to name a port.
+    /// Returns the external port that a target names. Fails if the target names no port.
     pub(super) fn find_external_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         let port = self.find_port(fabric)?;
         match fabric.port(port).number {

@@ -236,7 +236,7 @@ fn cables_are_pulled_plugged_and_swapped() {
     assert_eq!(state(&sim, "h1.1"), PortState::INIT);
     assert_eq!(state(&sim, "s1.2"), PortState::INIT, "both cables of s1 are plugged in again");
     assert_eq!(sim.peer(port(&sim, "s2.2")), Some(port(&sim, "s1.1")));
-    // If a port has got a new cable, its old cable is not plugged back in.
+    // `ReLink` does not plug the old cable of a port back in if the port has got a new cable.
     run(&mut sim, "Unlink s1[2]");
     run(&mut sim, "Link s1[2] s2[3]");
     fails(&mut sim, "ReLink s2[1]");

@@ -165,8 +165,8 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Sets fields of a random MAD to plausible values, so that agents do not reject it by the first
-/// checks.
+/// Sets fields of a random MAD to plausible values, so that it passes the first checks of the
+/// agents.
 fn plausible(mad: &mut Mad) {
     let pick = |byte: u8, from: &[u8]| from[usize::from(byte) % from.len()];
     let bytes = &mut mad.0;

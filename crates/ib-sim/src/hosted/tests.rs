@@ -12,8 +12,8 @@ use crate::options::Options;
 
 const CLASS: MgmtClass = MgmtClass(0x30);
 
-/// An agent that acknowledges a request. It responds one second later, or never if `answers` is
-/// false.
+/// An agent that sends an RMPP ACK for a request at once. If `answers` is true, it also sends the
+/// response one second later.
 struct Slow {
     answers: bool,
     due: Vec<(Instant, Datagram)>,
@@ -65,7 +65,7 @@ fn acknowledgement_by_an_agent_is_not_a_response() {
         };
         assert_eq!(ack.mad.rmpp().rmpp_type, RmppType::ACK);
         assert_eq!(lab::assigned(&sim), 1, "an ACK does not complete the request");
-        // The request is not assigned to this client, so the client's detach does not fail it.
+        // The request is not assigned to `other`, so it does not fail when `other` detaches.
         let other = lab::client(&mut sim, "h2");
         sim.detach(other);
         assert_eq!(sim.receive(client), None);

@@ -96,7 +96,7 @@ impl Network {
         self.trap_end(other);
     }
 
-    /// If a switch has this port, sends the switch's link state trap.
+    /// If the port belongs to a switch, sends the link state trap of the switch.
     fn trap_end(&mut self, port: PortId) {
         let node = self.fabric.port(port).node;
         if let Some(switch) = &mut self.fabric.node_mut(node).switch {

@@ -68,8 +68,8 @@ impl Network {
         let transaction = datagram.mad.transaction_id();
         let mut packet = self.fabric.datagram_packet(port, datagram);
         let request = if datagram.mad.method().is_response() {
-            // A response completes an assigned request, which fails if the packet is lost. The ACK
-            // of an RMPP segment completes no request.
+            // A response completes an assigned request. If the packet of the response is lost, the
+            // request fails. The ACK of an RMPP segment completes no request.
             let answers = !is_rmpp_control(&datagram.mad);
             answers.then(|| self.clients.take_assigned(transaction.0, port)).flatten()
         } else {
@@ -174,8 +174,8 @@ impl Network {
         Some(packet)
     }
 
-    /// Sends a packet from an end port. If the payload is a MAD to QP 1 as bytes, the MAD is
-    /// parsed, so that agents can process it.
+    /// Sends a packet from an end port. If the payload bytes are a UD SEND of a MAD to QP 1, the
+    /// MAD is parsed, so that agents can process it.
     pub(crate) fn send_packet(&mut self, port: PortId, packet: Packet) -> Option<Delivery> {
         if let Payload::Transport(bytes) = &packet.payload
             && (bytes.len() < Bth::LENGTH || bytes.len() % 4 != 0)

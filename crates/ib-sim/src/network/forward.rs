@@ -157,7 +157,7 @@ impl Network {
     /// Returns the egress port of a unicast packet at a switch.
     fn output_port(&self, node: NodeId, arrival: PortId, dlid: u16) -> Result<PortId, Loss> {
         let state = self.fabric.node(node);
-        let switch = state.switch.as_ref().expect("only a switch relays");
+        let switch = state.switch.as_ref().expect("a relaying node is a switch");
         let mut number = switch.port_of(dlid);
         if number == 0xff {
             return Err(Loss::NoRoute(dlid));
@@ -218,7 +218,7 @@ impl Network {
     fn relay_multicast(&mut self, node: NodeId, arrival: PortId, key: u32) -> Option<Delivery> {
         let dlid = self.flights.get(key).packet.dlid;
         let state = self.fabric.node(node);
-        let switch = state.switch.as_ref().expect("only a switch relays");
+        let switch = state.switch.as_ref().expect("a relaying node is a switch");
         let from = self.fabric.port(arrival).number;
         let mut ports: Vec<u8> = switch
             .multicast_ports(dlid)
@@ -306,7 +306,7 @@ impl Network {
         None
     }
 
-    /// Sends an SMP over the link of a port. The LIDs of the packet are ignored.
+    /// Sends an SMP over the link of a port, whatever the LIDs in the packet.
     pub(crate) fn send_to_neighbor(
         &mut self,
         port: PortId,
@@ -339,8 +339,8 @@ impl Network {
             let action = smp::send(mad, hop);
             return self.follow(node, port, key, action);
         }
-        // The SMP is first routed by LID, up to the node where its directed part starts. This also
-        // applies to a response without directed hops.
+        // The SMP is first routed by LID, up to the node where its directed part starts. A response
+        // without directed hops is routed by LID only; `smp::send` sets its hop pointer to 0.
         if mad.is_returning()
             && mad.hop_count() == 0
             && mad.dr_dlid() == PERMISSIVE_LID

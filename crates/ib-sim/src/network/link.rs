@@ -122,7 +122,8 @@ impl Network {
         }
     }
 
-    /// Sends a packet over the link of a port. The port has to be idle, and to have the credits.
+    /// Sends a packet over the link of a port. The caller guarantees that the port is idle and has
+    /// the credits.
     fn transmit(&mut self, port: PortId, key: u32) {
         let now = self.now();
         let flight = self.flights.get(key);
@@ -134,7 +135,7 @@ impl Network {
         state.counters.sent(length, multicast);
         let sent = now + Duration::from_nanos(state.nanos(length));
         state.busy_until = sent;
-        let peer = state.cable.expect("only a port with a cable sends");
+        let peer = state.cable.expect("a sending port has a cable");
         if vl != MANAGEMENT_VL {
             let buffer = self.limits.vl_blocks;
             let credits = state.credits.get_or_insert_with(|| Box::new([buffer; 15]));
@@ -265,7 +266,7 @@ impl Network {
         }
     }
 
-    /// Removes the first packet of a VL. The VL has to have a packet.
+    /// Removes and returns the first packet of a VL. The caller guarantees that the VL has a packet.
     fn take_head(&mut self, port: PortId, vl: u8) -> u32 {
         let now = self.now();
         let queues =

@@ -43,5 +43,5 @@ fn vl_stalls_only_after_consecutive_drops() {
         queues.is_stalled(2, AT(10 + 8 * 4096 - 1)) && !queues.is_stalled(2, AT(10 + 8 * 4096))
     );
     queues.check();
-    assert_eq!(queues.stall(2, 0, 0, AT(10)), None, "VLStallCount 0 never stalls");
+    assert_eq!(queues.stall(2, 0, 0, AT(10)), None, "a VL with VLStallCount 0 never stalls");
 }

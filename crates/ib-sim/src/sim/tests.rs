@@ -159,7 +159,7 @@ fn keep_up_returns_during_a_packet_storm() {
     sim.net.send_by_lid(port, packet, None);
     let before = sim.steps();
     sim.keep_up(start);
-    assert_eq!(sim.steps() - before, Sim::BATCH as u64, "the storm continues");
+    assert_eq!(sim.steps() - before, Sim::BATCH as u64, "`keep_up` processes a full batch");
     assert!(sim.due().unwrap() <= sim.now(), "further events remain to be processed");
 }
 

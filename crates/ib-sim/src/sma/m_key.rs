@@ -74,7 +74,7 @@ fn check_port(net: &mut Network, port: PortId, slid: u16, mad: &Mad) -> Access {
     Access::Denied
 }
 
-/// Ends the M_Key lease of a port: sets the protection level to 0.
+/// If the M_Key lease of a port has run out, sets the protection level to 0.
 pub(crate) fn lease_ends(net: &mut Network, port: PortId) {
     let now = net.now();
     let state = net.fabric.port_mut(port);

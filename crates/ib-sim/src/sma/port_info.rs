@@ -41,7 +41,7 @@ pub(super) fn set(net: &mut Network, port: PortId, to: &PortInfo) -> Result<(), 
         info.m_key_protect = to.m_key_protect;
         info.subnet_timeout = to.subnet_timeout;
         info.client_reregister = false;
-        // A Set clears a violation counter by writing zero.
+        // A Set can lower or clear a violation counter, but not raise it.
         info.m_key_violations = kept(info.m_key_violations, to.m_key_violations);
         info.q_key_violations = kept(info.q_key_violations, to.q_key_violations);
     }
@@ -108,8 +108,8 @@ pub(super) fn set_mellanox(port: &mut Port, to: &MlnxExtPortInfo) {
     }
 }
 
-/// Returns the value of a violation counter after a write: the new value, unless it is above the
-/// old value.
+/// Returns the value of a violation counter after a Set: the lower of the old value and the written
+/// value.
 const fn kept(old: u16, new: u16) -> u16 {
     if new <= old { new } else { old }
 }

@@ -109,7 +109,7 @@ fn run_until_never_is_refused() {
 #[test]
 fn endless_traps_do_not_block_a_waiting_client() {
     let mut sim = lab::ready(&lab::row(2), Options::default());
-    // The ports' SM LID is that of h1, where no SM is attached.
+    // The ports' SM LID is that of h1, where no SM is attached. So nothing represses the trap of s2.
     run(&mut sim, "Unlink s2[4]");
     let far = ib_types::Instant::from_nanos(u64::MAX - 1_000_000_000_000);
     sim.repeat(sim.steps(), far);

@@ -26,20 +26,20 @@ enum Query {
     Node(Vec<u8>),
     Description(Vec<u8>),
     Switch(Vec<u8>),
-    /// PortInfo of a port of the node at the end of a path. `leads_on` is true if the path can
-    /// continue out of this port. `counted` are the ports whose counters can be queried at this
-    /// port's LID.
+    /// PortInfo of a port of the node at the end of a path.
     Port {
         path: Vec<u8>,
         number: u8,
+        /// True if the path can continue out of this port.
         leads_on: bool,
+        /// Numbers of the ports whose counters can be queried at this port's LID.
         counted: Vec<u8>,
     },
-    /// Reads the first LFT block of the switch at the end of a path. The client then changes an entry of the block.
+    /// The first LFT block of the switch at the end of a path. The client then changes an entry of the block.
     Table(Vec<u8>),
-    /// Writes the changed LFT block.
+    /// A Set of the changed LFT block.
     NewTable(Vec<u8>, LinearForwardingBlock),
-    /// Reads the LFT block again, to check whether the switch has ignored the write.
+    /// The LFT block after the Set, to check whether the switch has ignored the write.
     Written(Vec<u8>, LinearForwardingBlock),
     /// PortCounters of the port `number`, from the node with the LID `lid`.
     Counters {
@@ -144,7 +144,7 @@ impl<'p> Discovery<'p> {
     /// Processes input that arrives while no query is outstanding.
     pub(crate) fn late(&mut self, now: Instant, incoming: &Incoming) {
         self.requester.handle(now, incoming);
-        assert_eq!(self.requester.poll_event(), None, "a query completed twice");
+        assert_eq!(self.requester.poll_event(), None, "no query completes twice");
     }
 
     pub(crate) fn tally(&self) -> Tally {

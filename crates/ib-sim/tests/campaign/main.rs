@@ -7,7 +7,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `plan` | what the seed determines: the fabric, its faults and the client's timing |
+//! | `plan` | fabric, faults and client timing of a run, as the seed determines them |
 //! | `bring_up` | LIDs, forwarding tables and port states, set as by a subnet manager |
 //! | `discovery` | the client |
 //!
@@ -42,7 +42,7 @@ struct Outcome {
     nodes: BTreeSet<Guid>,
 }
 
-/// Totals of a campaign.
+/// Counters of a run, or their sums over all runs of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Tally {
     started: u64,
@@ -165,7 +165,7 @@ fn discovery_under_faults_ends_and_is_reproducible() {
         let _guard = Seed(seed);
         let plan = Plan::new(&kinds, seed);
         let outcome = run(&plan);
-        assert!(outcome == run(&plan), "two runs with the same seed differ");
+        assert!(outcome == run(&plan), "two runs with the same seed are equal");
         let all: BTreeSet<Guid> = plan.kind.fabric.nodes().map(|(_, node)| node.guid).collect();
         assert!(outcome.nodes.is_subset(&all), "all found nodes are in the fabric");
         if plan.heals() {
@@ -178,20 +178,20 @@ fn discovery_under_faults_ends_and_is_reproducible() {
         before = outcome;
     }
     eprintln!(
-        "{runs} runs and their repetitions in {:.1} s; everything was seen after {whole}; \
-         {logged} bytes of log twice the same; {sum:#?}",
+        "{runs} runs and their repetitions in {:.1} s; all nodes were found in {whole} runs; \
+         each pass logged the same {logged} bytes; {sum:#?}",
         began.elapsed().as_secs_f64(),
     );
     if runs >= 100 {
         assert!(different > runs / 2, "most runs differ from the run before");
         for (what, count) in [
-            ("answers", sum.answered),
+            ("responses", sum.answered),
             ("timeouts", sum.timed_out),
             ("reported losses", sum.lost),
             ("retries", sum.retries),
-            ("late answers", sum.late),
-            ("answers by LID", sum.routed),
-            ("ignored table writes", sum.ignored_tables),
+            ("late responses", sum.late),
+            ("responses by LID", sum.routed),
+            ("ignored LFT writes", sum.ignored_tables),
         ] {
             assert!(count > 0, "no {what} in {runs} runs");
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ib_topology::{Fabric, NodeId};
 
-/// Returns the directed route from the first host to each node. The nearest nodes are the first.
+/// Returns the directed route from the first host to each node. Nearest nodes come first.
 pub(crate) fn paths(fabric: &Fabric) -> Vec<(NodeId, Vec<u8>)> {
     let host =
         fabric.nodes().find(|(_, node)| !node.kind.is_switch()).expect("the fabric has a host").0;

@@ -21,7 +21,7 @@ pub(super) fn directions(port_index: PortIndex, context: &Context<'_>) -> Option
 }
 
 /// Returns the blocks of P_Keys that a switch port enforces: those of the host at the other end of the link. `None` if
-/// nothing is enforced, or if the keys do not fit into the table of the port.
+/// the port does not enforce partitions, or if the keys do not fit into its table.
 pub(super) fn keys(port_index: PortIndex, context: &Context<'_>) -> Option<Vec<[PKey; BLOCK]>> {
     let (keys, room) = wanted(port_index, context)?;
     if keys.len() > usize::from(room) {
@@ -35,7 +35,7 @@ pub(super) fn keys(port_index: PortIndex, context: &Context<'_>) -> Option<Vec<[
 }
 
 /// Returns the P_Keys of the host at a switch port, and the number of P_Keys that the switch port's table can hold.
-/// `None` if nothing is enforced.
+/// `None` if the port does not enforce partitions.
 fn wanted(port_index: PortIndex, context: &Context<'_>) -> Option<(Vec<PKey>, u16)> {
     let found = &*context.found;
     if context.config.part_enforce == PartEnforce::Off {

@@ -83,8 +83,8 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     if slots.is_empty() {
         return None;
     }
-    // First, equal P_Keys keep their index. Then, a P_Key takes the index of an old one that differs only in the
-    // membership bit.
+    // In the first pass, planned P_Keys that are already in the table keep their index. In the second pass, a planned
+    // P_Key takes the index of an old P_Key that differs only in the membership bit.
     let mut left: Vec<usize> = (0..slots.len()).collect();
     for same in [|a: PKey, b: PKey| a == b, |a: PKey, b: PKey| a.partition() == b.partition()] {
         left.retain(|&at| {

@@ -18,9 +18,8 @@ pub(super) struct LightSweeps {
     count: u32,
     /// GUIDs of switches whose tables the next light sweep reads completely.
     doubtful: BTreeSet<Guid>,
-    /// For each switch whose ports may have changed unnoticed, the next port to query. The SM cleared the
-    /// `PortStateChange` flag of these switches after it had read their ports. It may have missed changes between the
-    /// two.
+    /// For each switch whose ports may have changed unnoticed, the next port to query. The SM first reads the ports of
+    /// a switch, and later clears its `PortStateChange` flag. It does not notice ports that change in between.
     uncertain: BTreeMap<Guid, u8>,
 }
 

@@ -9,7 +9,7 @@ use crate::alarm::{Alarm, AlarmKind, RaisedAlarm};
 use crate::fault::Fault;
 use crate::plan::TableQuality;
 
-/// The SM's queued events, and what the SM has already reported and must not report again.
+/// The SM's queued events, and the earlier reports that the SM must not repeat.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     events: VecDeque<SmEvent>,
@@ -58,7 +58,7 @@ impl Reporter {
         self.faults.iter().map(String::as_str)
     }
 
-    /// Reports the warnings about a new plan, except those that were also warnings about the last plan.
+    /// Reports the warnings about a new plan that the plan before it did not have.
     pub(super) fn warn(&mut self, warnings: &[String]) {
         let new = warnings.iter().filter(|warning| !self.warned.contains(*warning));
         self.events.extend(new.cloned().map(SmEvent::Warning));
@@ -88,7 +88,7 @@ impl Reporter {
         self.alarms.values()
     }
 
-    /// Replaces all alarms. If an alarm of the same kind is already raised, the new alarm keeps its time.
+    /// Replaces all alarms. A new alarm takes over the time of a raised alarm of the same kind.
     pub(super) fn raise(&mut self, now: Instant, alarms: Vec<Alarm>) {
         let last = std::mem::take(&mut self.alarms);
         for alarm in alarms {

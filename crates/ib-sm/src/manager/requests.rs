@@ -81,8 +81,8 @@ impl SubnetManager {
             if let Purpose::Write(Write::Clear { node, .. } | Write::Lft { node, .. }) = purpose
                 && (attempts > 1 || result.is_err())
             {
-                // A delayed copy of this write may still arrive and overwrite a later write, so the next light sweep
-                // reads the LFT.
+                // The write was retransmitted or has failed. A delayed copy of it may still overwrite a later write, so
+                // the next light sweep reads the LFT.
                 self.light_sweeps.recheck_table(self.subnet.found.node(node).info.node_guid);
             }
             if let Purpose::Write(Write::Switch(node)) = purpose

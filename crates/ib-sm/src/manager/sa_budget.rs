@@ -2,7 +2,7 @@
 //!
 //! While no sweep runs, the SA may use all of the SM's time. It works in slices of [`MAX_BUDGET`], so that the SM can
 //! process received packets in between. During a sweep, the SA gets less than a tenth of the time: every third
-//! completed SMP grants it one microsecond. If no SMP completes for a while, a timer grants growing amounts.
+//! completed SMP grants it one microsecond. While no SMP completes, a timer grants growing amounts of time.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ const SMPS_PER_MICROSECOND: u32 = 3;
 /// Time in microseconds that is charged for each sent MAD.
 const MAD_COST: u32 = 2;
 
-/// Maximum budget in microseconds during a sweep, and length of a time slice while no sweep runs.
+/// Maximum time in microseconds that the SA may save up during a sweep. While no sweep runs, it is the length of a time
+/// slice.
 const MAX_BUDGET: u32 = 2_000;
 
 /// Interval at which the timer grants time during a sweep.
@@ -27,7 +28,7 @@ const FIRST_GRANT: u32 = 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SaBudget {
     saved: u32,
-    /// Number of SMPs that have completed since completed SMPs last granted a microsecond.
+    /// Number of completed SMPs that still count towards the next granted microsecond, below [`SMPS_PER_MICROSECOND`].
     smps: u32,
     /// Time in microseconds that the SA may still use in the current slice, while no sweep runs.
     turn: u32,

@@ -100,8 +100,8 @@ impl Smps {
         self.responses.push_back(response);
     }
 
-    /// Processes a received MAD or the loss of a request. Returns true if the MAD or loss belongs to a request in
-    /// flight.
+    /// Processes a received MAD, or the report that a sent MAD was lost. Returns true if the MAD belongs to a request
+    /// in flight.
     pub(super) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         self.requester.handle(now, incoming)
     }

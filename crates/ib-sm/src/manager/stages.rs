@@ -37,8 +37,8 @@ impl SubnetManager {
         self.stage = Stage::Discovering(Box::new(Discovery::new()));
     }
 
-    /// Starts a partial discovery of the nodes that have reported changes. If these are too many, or the known subnet
-    /// may be wrong, starts a full discovery.
+    /// Starts a partial discovery of the nodes that have reported changes. If too many nodes have reported changes, or
+    /// if the known subnet may be wrong, starts a full discovery instead.
     fn follow_changes(&mut self, now: Instant) {
         let changed = self.triggers.take_changed();
         let nodes: Option<Vec<_>> =
@@ -181,8 +181,8 @@ impl SubnetManager {
             self.sweep.cached = true;
             return self.configure(now, plan);
         }
-        // LFT entries in the switches are not kept until this SM has brought the subnet up, because another SM may have
-        // written them.
+        // Until this SM has brought the subnet up, another SM may have written the LFT entries in the switches, so the
+        // engines do not keep them.
         let in_use = TablesInUse {
             keep: !self.subnet.is_fresh
                 && !self.config.routing.lids.reassign

@@ -25,8 +25,8 @@ pub(super) struct Triggers {
     /// True if the next sweep has to start soon. The reasons are an incomplete sweep, a trap of an unknown port, or
     /// another SM that outranks this SM and is still in a discovery.
     pub(super) is_unsettled: bool,
-    /// True if a discovery was repeated because of faults, and no result was accepted since. The next result is then
-    /// accepted in spite of faults.
+    /// True if the SM has repeated a discovery because of faults, and has used no discovery since. It then uses the
+    /// next discovery even if that discovery has faults.
     has_repeated: bool,
     /// From this time on, a trap of an unknown port starts a full discovery at once.
     search_from: Instant,
@@ -119,8 +119,8 @@ impl Triggers {
             if incomplete { self.incomplete_sweeps.saturating_add(1) } else { 0 };
     }
 
-    /// Returns the time at which the next sweep is due: after `interval` or, if `is_unsettled`, already after
-    /// `patience`. Each consecutive incomplete sweep doubles `patience`.
+    /// Returns the time at which the next sweep is due: `interval` after `now`. If `is_unsettled`, the sweep is due
+    /// after `patience` at the latest. Each consecutive incomplete sweep doubles `patience`.
     pub(super) fn next_sweep(
         &self,
         now: Instant,

@@ -438,8 +438,8 @@ fn membership(word: &str) -> Option<Membership> {
     known.into_iter().find(|(name, _)| is_start(word, name)).map(|(_, membership)| membership)
 }
 
-/// Parses the number at the start of a word: hexadecimal after `0x`, octal after `0`. Also returns true if the whole
-/// word is a number.
+/// Parses the number at the start of a word: hexadecimal after `0x`, octal after `0`. Returns the number, and true if
+/// it is the whole word.
 fn number(text: &str) -> Option<(u64, bool)> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -1,15 +1,16 @@
 //! Decides which forwarding tables the SM programs.
 //!
 //! Reachability is more important than freedom from deadlocks. Tables that reach more host pairs are preferred. Among
-//! tables that reach the same pairs, those without a credit loop are preferred. If tables are still equal, the engine
-//! that comes first in the list is preferred.
+//! tables that reach equally many pairs, those without a credit loop are preferred. If tables are still equal, those of
+//! the engine that comes first in the engine list are preferred.
 
 /// Quality of forwarding tables, on the subnet with its current cabling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableQuality {
-    /// Number of pairs of a host port and another host's LID to which its packets do not arrive.
+    /// Number of unreachable host pairs: a host port, and a LID of another host at which packets from the port do not
+    /// arrive.
     pub unreachable_host_pairs: u64,
-    /// Number of pairs of a switch and a LID to which packets do not arrive from the switch.
+    /// Number of pairs of a switch and a LID at which packets from the switch do not arrive.
     pub unreachable: u64,
     /// Number of credit loops: cycles of links whose buffers can wait for each other indefinitely.
     pub credit_loops: usize,
@@ -66,8 +67,8 @@ pub(crate) enum Choice {
 /// An alarm about the tables that the switches hold after the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableAlarm {
-    /// The tables have a credit loop. Holds the index of the best candidate that reaches at least as many pairs without
-    /// a loop; `None` if no candidate does.
+    /// The tables have a credit loop. Holds the index of the best candidate that has no loop and reaches at least as
+    /// many pairs; `None` if there is no such candidate.
     CreditLoops { avoided_by: Option<usize> },
     /// The tables lose packets between ports that cables connect. Holds the index of the candidate that reaches the
     /// most pairs; `None` if no candidate reaches more pairs than the tables.
@@ -80,7 +81,7 @@ pub(crate) struct Decision {
     pub(crate) choice: Choice,
     /// Quality of the tables that the switches hold after the decision; `None` if they hold no tables.
     pub(crate) quality: Option<TableQuality>,
-    /// The alarms. The candidates that they name were not programmed, because the configuration does not allow it.
+    /// The alarms. The configuration does not allow the SM to program the candidates that the alarms name.
     pub(crate) alarms: Vec<TableAlarm>,
 }
 

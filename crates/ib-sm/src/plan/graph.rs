@@ -29,8 +29,8 @@ pub(super) fn fabric(found: &DiscoveredSubnet) -> Fabric {
             enhanced_port0: node.switch.is_some_and(|switch| switch.enhanced_port0),
             ..NodeSpec::new(node.kind, info.node_guid.to_string(), info.node_guid, info.num_ports)
         };
-        // Adding the node cannot fail: node GUIDs are unique here, and so are the GUIDs of end ports that are not left
-        // out.
+        // Adding the node cannot fail: no other node in `found` has its GUID, and end ports with a duplicate GUID are
+        // left out.
         let Ok(id) = fabric.add_node(spec) else { continue };
         ids[index.0 as usize] = Some(id);
         for (number, port) in (0..=info.num_ports).zip(&node.ports) {

@@ -223,7 +223,7 @@ impl Groups {
         let mgid = if mask.has(MGID) && wanted.mgid != Gid(0) {
             let head = (wanted.mgid.0 >> 96) as u32;
             let (scope, signature) = (head >> 16 & 0xf, head & 0xffff);
-            // If the request names an MGID with the SA's signature, it must not have link-local scope.
+            // A requested MGID with the SA's signature must not have link-local scope.
             let made_here = signature == OWN_SIGNATURE && scope == LINK_LOCAL;
             // Three of the four flags are reserved. As in OpenSM, they are not checked in MGIDs with an IPoIB
             // signature.
@@ -457,8 +457,8 @@ impl Groups {
     }
 }
 
-/// Returns the first of `offers` that the request admits and that does not exceed `most`. A request that does not give
-/// the value admits all offers. A request with a value that is not among the offers admits none.
+/// Returns the first MTU or rate of `offers` that the request admits and that does not exceed `most`. A request without
+/// a selector (`named` is false) admits all offers. If `wanted` is not among the offers, the request admits none.
 fn choose<T: Copy>(
     named: bool,
     selector: Selector,
@@ -581,8 +581,7 @@ impl Groups {
                 Some(known) => known.is_permanent = true,
                 None => {
                     let life_time = LifeTimeCode(config.packet_life_time);
-                    // Adding a group fails if there are more groups than multicast LIDs. The last groups are then
-                    // dropped.
+                    // Adding a group fails if no multicast LID is left. The group is then not created.
                     let _ = self.add_of_partition(*key, group, life_time);
                 }
             }

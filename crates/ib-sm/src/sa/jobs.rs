@@ -1,4 +1,5 @@
-//! Searches for large responses. They are done in slices of time, so that other requests are served in between.
+//! Searches for the records of large responses. Each search runs in slices of time, so that the SA serves other
+//! requests in between.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,16 +19,16 @@ use super::subscriptions::Subscriptions;
 use super::view::{Records, SubnetView, Viewer};
 use crate::discovered_subnet::PortIndex;
 
-/// Time in microseconds that is charged for each request, and for each pair of ports in a path query.
+/// Time in microseconds that a budget is charged for each request, and for each port pair of a path query.
 pub(super) const COST: u32 = 5;
 
-/// Number of records that are checked per microsecond.
+/// Number of records that a search is assumed to check per microsecond. It converts a time into a number of records.
 const RECORDS: usize = 4;
 
-/// Maximum number of concurrent searches. If there are more requests, they wait.
+/// Maximum number of concurrent searches. Requests that need further searches wait.
 const MAX: usize = 64;
 
-/// Maximum number of waiting requests.
+/// Maximum number of requests that wait until a search completes.
 const MAX_WAITING: usize = 4096;
 
 /// Length of a time slice in microseconds.
@@ -74,8 +75,8 @@ enum Cursor {
 }
 
 impl RegisteredQuery {
-    /// Starts the search for the records that a request selects; `None` unless the request is for services,
-    /// subscriptions or group members.
+    /// Starts the search for the services, subscriptions or group members that a request selects. Returns `None` if the
+    /// request is for other records.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
         request: &Mad,

@@ -42,10 +42,10 @@ const BETWEEN_OFFSETS: u8 = 2;
 /// All valid MTUs.
 const MTUS: std::ops::RangeInclusive<MtuCode> = MtuCode::MTU_256..=MtuCode::MTU_4096;
 
-/// Maximum number of port pairs that the SA searches for the path of a trace request.
+/// Maximum number of port pairs that the SA searches for the path of a SubnAdmGetTraceTable request.
 pub(super) const MAX_TRACED_PAIRS: usize = 64;
 
-/// Search for the paths between two sets of ports. It proceeds in slices of a few pairs.
+/// Search for the paths between two sets of ports. It runs in slices of a few port pairs.
 #[derive(Debug)]
 pub(super) struct PathQuery {
     subnet: Arc<Subnet>,
@@ -60,8 +60,9 @@ pub(super) struct PathQuery {
     limit: usize,
     /// True if the search ends after the first path.
     one: bool,
-    /// Number of pairs that remain to be searched, and number of all pairs.
+    /// Number of port pairs that remain to be searched.
     left: usize,
+    /// Number of all port pairs: sources times destinations.
     pairs: usize,
     /// PathRecords in wire format, concatenated.
     records: Vec<u8>,
@@ -179,7 +180,7 @@ impl PathQuery {
         })
     }
 
-    /// Returns the number of pairs that remain to be searched.
+    /// Returns the number of port pairs that remain to be searched.
     pub(super) const fn left(&self) -> usize {
         self.left
     }
@@ -193,7 +194,7 @@ impl PathQuery {
         self.records.capacity() + places(&self.sources) + places(&self.destinations)
     }
 
-    /// Searches the next `pairs` pairs.
+    /// Searches the paths of at most `pairs` further port pairs.
     pub(super) fn step(&mut self, pairs: usize) -> Result<(), MadStatus> {
         for _ in 0..pairs.min(self.left) {
             let count = self.destinations.len(&self.subnet);

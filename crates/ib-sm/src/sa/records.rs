@@ -92,7 +92,7 @@ pub(super) struct RecordQuery {
     ends: PortSet,
     /// Index of the end port to check next.
     next: usize,
-    /// Number of the port to check next, if the end port is port 0 of a switch.
+    /// If the end port to check next is port 0 of a switch: the number of the switch port to check next.
     port: u8,
     /// The search ends once it has found this many records.
     enough: usize,
@@ -297,7 +297,7 @@ pub(super) fn manager_records(
     for (port_index, info) in managers {
         let seen = viewer.is_none_or(|viewer| subnet.share(viewer, port_index));
         let Some(lid) = subnet.base_lid(port_index).filter(|_| seen) else { continue };
-        // SM_Keys are cleared, because it is not known here whether the client is trusted.
+        // The SA never returns the SM_Key.
         let record = SmInfoRecord { lid, sm_info: SmInfo { sm_key: 0, ..info } };
         query.add(&record, &mut records);
     }

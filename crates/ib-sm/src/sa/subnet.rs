@@ -186,7 +186,7 @@ impl Subnet {
             Some(info) if port_index.port > 0 => {
                 PortLimits { mtu: info.neighbor_mtu, rate: rate_of(info).0, life_time }
             }
-            // Packets from port 0 of a switch enter the switch at its full rate.
+            // No link limits the rate at port 0 of a switch, so its limit is the highest rate.
             Some(info) => PortLimits { mtu: info.mtu_cap, rate: RateCode::GBPS_1200, life_time },
             None => PortLimits { mtu: MtuCode::MTU_256, rate: RateCode::GBPS_2_5, life_time },
         }

@@ -13,8 +13,9 @@ use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use super::query::Query;
 
-/// Maximum numbers of subscriptions: of all ports in total, and of each port.
+/// Maximum number of subscriptions of all ports in total.
 const MAX: usize = 65_536;
+/// Maximum number of subscriptions of each port.
 const MAX_PER_PORT: usize = 256;
 
 /// Maximum number of queued reports.
@@ -24,8 +25,9 @@ const MAX_REPORTS: usize = 65_536;
 const ANY: u16 = 0xffff;
 const ANY_PRODUCER: u32 = 0x00ff_ffff;
 
-/// Traps of P_Key, Q_Key and M_Key violations have numbers in this range. Only trusted subscribers receive them.
+/// First trap number of P_Key, Q_Key and M_Key violations. Only trusted subscribers receive these traps.
 const FIRST_KEY_VIOLATION: u16 = 256;
+/// Last trap number of key violations.
 const LAST_KEY_VIOLATION: u16 = 259;
 
 /// Subscriptions by the GID of the subscriber.

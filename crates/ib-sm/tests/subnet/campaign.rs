@@ -27,8 +27,9 @@ const FABRICS: [(&str, &str); 8] = [
     ("mesh 2x4 hosts=2", "lash"),
 ];
 
-/// Duration of the period with faults, and of the period without faults that follows.
+/// Duration of the period with faults.
 const BAD: Duration = Duration::from_secs(40);
+/// Duration of the period without faults that follows [`BAD`].
 const QUIET: Duration = Duration::from_secs(90);
 
 /// Returns a random number below `below`. Each value of `what` has its own random stream.
@@ -47,8 +48,9 @@ struct Tally {
     loop_checks: u64,
     cleared: u64,
     handovers: usize,
-    /// Numbers of partial discoveries, and of plans from the unicast cache.
+    /// Number of partial discoveries.
     partial_discoveries: u64,
+    /// Number of plans from the unicast cache.
     cached: u64,
 }
 
@@ -81,7 +83,9 @@ fn run(seed: u64) -> Tally {
         use_ucast_cache: draw(seed, 5, 2) == 0,
         qos: (draw(seed, 6, 4) == 0).then(QosConfig::default),
         routing: RoutingConfig {
-            engines: format!("{engine},no_fallback,minhop").parse().expect("the list is valid"),
+            engines: format!("{engine},no_fallback,minhop")
+                .parse()
+                .expect("the engine list is valid"),
             ..RoutingConfig::default()
         },
         ..SmConfig::default()

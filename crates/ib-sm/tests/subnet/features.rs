@@ -39,7 +39,11 @@ fn vl_tables_are_written_to_each_port_once() {
     let number = lab.sim.place(leaf).1;
     let info = lab.sim.port_info(leaf);
     assert_eq!((info.operational_vls.lanes(), info.vl_high_limit), (Some(4), 9));
-    assert_eq!(lab.sim.port_info(lab.host(3)).operational_vls.lanes(), Some(4), "both ends agree");
+    assert_eq!(
+        lab.sim.port_info(lab.host(3)).operational_vls.lanes(),
+        Some(4),
+        "both ports of a link use the same VLs"
+    );
     let lid = lab.sim.port_info(lab.sim.find_port(lab.sim.place(leaf).0, 0).unwrap()).lid;
     let mut sa_client = lab.sa_client(1);
     let mut get = |lab: &mut Lab, id, modifier| {
@@ -212,7 +216,8 @@ fn default_engines_avoid_credit_loops() {
     let lab = up("torus 5 hosts=1", SmConfig::default());
     assert_eq!(lab.sms[0].last().plan.routing.engine, EngineKind::Lash);
     assert_eq!(lab.sms[0].manager.alarms().count(), 0);
-    // With a single VL, lash cannot route the ring. No engine avoids the credit loop, so it is accepted.
+    // With a single VL, lash cannot route the ring. No engine avoids the credit loop, so the SM programs tables with
+    // the loop.
     let lab = up("torus 5 hosts=1", SmConfig { max_op_vls: VlCap::VL0, ..SmConfig::default() });
     let Alarm::CreditLoops { engine, avoided_by, .. } = only_alarm(&lab) else {
         panic!("unexpected alarm");
@@ -257,7 +262,7 @@ fn tables_that_a_switch_ignores_are_not_counted_as_written() {
     let faults: Vec<&str> = manager.faults().collect();
     assert!(faults.iter().any(|fault| fault.contains("forwarding table")), "{faults:?}");
     assert!(manager.alarms().count() > 0);
-    // In each interval, only one sweep reads the table of the switch. The faults cause no further sweeps.
+    // One sweep runs in each interval of 3 s: the faults cause no further sweeps.
     let sweeps = manager.counters().sweeps;
     assert!(sweeps <= 25, "{sweeps}");
     lab.command(&format!("IgnoreLft \"{leaf}\" none"));
@@ -342,7 +347,8 @@ fn repaired_routes_with_a_credit_loop_are_programmed() {
     let config = SmConfig { routing: routed_with("minhop"), ..SmConfig::default() };
     let (mut lab, cut) = open_ring(config);
     let other = lab.sim.node_name(lab.sim.place(lab.sim.peer(lab.host(4)).unwrap()).0).to_owned();
-    // The ring is closed while one of its switches is off. When the switch is on again, all routes have a credit loop.
+    // The cut link comes back while another switch of the ring is off. When that switch is on again, the ring is
+    // complete, and its routes have a credit loop.
     lab.command(&format!("power \"{other}\" off"));
     lab.run_for(5 * SECOND);
     lab.command(&format!("relink {cut}"));
@@ -445,8 +451,8 @@ fn broadcast_group_is_created_and_removed_with_its_partition() {
     let mut keys = |lab: &mut Lab, text: &str| {
         let partitions = Partitions::read("p", text.as_bytes()).expect("partitions");
         lab.sms[0].manager.set_partitions(partitions);
-        // The requester sees only groups of the partitions in its P_Key table. Therefore a sweep first writes the new
-        // table.
+        // The SA client sees only groups of the partitions in its P_Key table. Therefore a sweep has to write this
+        // table before the query.
         let now = lab.sim.now();
         lab.sms[0].manager.sweep(now);
         lab.run_for(5 * SECOND);

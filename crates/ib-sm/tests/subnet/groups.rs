@@ -91,7 +91,7 @@ fn members_of_a_group_get_each_packet_once() {
     let group = group(&mut lab, &[1, 4, 7]);
     assert!(group.mlid >= 0xc000);
     assert_eq!(delivered(&mut lab, 4, group.mlid), [1, 7]);
-    // A port that has left the group does not receive its packets.
+    // A port that has left the group does not receive packets to the group.
     let mut sa_client = lab.sa_client(7);
     let gone = MCMemberRecord {
         mgid: group.mgid,
@@ -172,7 +172,8 @@ fn forgotten_client_is_requested_to_reregister() {
         lab.run_for(5 * SECOND);
     }
     lab.check();
-    // Only links between switches were down. The link between host 4 and its switch was up all the time.
+    // Only links between switches were down. The link between host 4 and its switch was up all the time, so host 4
+    // reregisters only if the SM requests it.
     assert!(lab.reregistered.contains(&lid), "{:?}", lab.reregistered);
     let others = lab.reregistered.iter().filter(|&&lid| lid == lab.lid(1)).count();
     assert_eq!(others, 0, "other ports are not requested to reregister");
@@ -180,7 +181,7 @@ fn forgotten_client_is_requested_to_reregister() {
     let now = lab.sim.now();
     lab.sms[0].manager.sweep(now);
     lab.run_for(SECOND);
-    assert!(lab.reregistered.is_empty(), "one request suffices: {:?}", lab.reregistered);
+    assert!(lab.reregistered.is_empty(), "the SM sends no second request: {:?}", lab.reregistered);
 }
 
 #[test]

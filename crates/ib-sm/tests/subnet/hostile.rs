@@ -111,8 +111,8 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
         let leaf = lab.sim.peer(lab.host(3)).expect("host 3 is linked to a switch");
         let to_host = u32::from(lab.sim.place(leaf).1);
         lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
-        // Light sweeps query the ports of each switch whose `PortStateChange` the SM has cleared. After 20 s, they are
-        // done.
+        // Light sweeps first query the ports of each switch whose `PortStateChange` the SM has cleared. These queries
+        // end within 20 s, so they are not counted below.
         lab.run_for(20 * SECOND);
         let asked = Rc::new(Cell::new(0));
         let counted = Rc::clone(&asked);
@@ -122,13 +122,13 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
         });
         lab.run_for(60 * SECOND);
         assert!(asked.get() <= 61 * 6, "{} SMPs in 60 light sweeps", asked.get());
-        assert_eq!(lab.sms[0].reports.len(), 1, "nothing has changed");
+        assert_eq!(lab.sms[0].reports.len(), 1, "without a change, the SM makes no heavy sweep");
         // One response now reports that a switch port is in state Init, although the port at the other end of its link
         // is Active.
         let mut is_told = false;
         lab.corrupt(move |datagram| {
             let is_it = (datagram.mad.attribute_modifier() != to_host) == is_trunk;
-            // External ports of switches have LID 0.
+            // Selects external ports of switches: their LID is 0.
             let info = of_ports(&datagram.mad).filter(|info| info.lid == 0 && is_it && !is_told);
             if let Some(info) = info {
                 is_told = true;
@@ -206,7 +206,7 @@ fn ports_with_the_same_lid_get_different_ones() {
     let (one, other) = (lab.lid(3), lab.lid(6));
     assert_ne!(one, other);
     lab.kill(0);
-    // The next SM reads the same LID at two different ports.
+    // The SM that replaces the killed one reads the same LID at two ports.
     let mut lies = 4;
     lab.corrupt(move |datagram| {
         let info: Option<PortInfo> = datagram.mad.attribute();

@@ -31,7 +31,7 @@ pub(crate) struct Lab {
 /// Function that changes a received MAD.
 type Corrupt = Box<dyn FnMut(&mut Datagram)>;
 
-/// Checks for forwarding loops: the tables at the time of the last check, and the number of checks.
+/// State of the checks for forwarding loops: the LFTs at the time of the last check, and the number of checks.
 #[derive(Default)]
 struct Watch {
     tables: Vec<Vec<u8>>,
@@ -44,7 +44,7 @@ pub(crate) struct RunningSm {
     pub(crate) reports: Vec<SweepReport>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) states: Vec<SmState>,
-    /// Recorded reasons why the SM had no plan.
+    /// Recorded reasons of `SmEvent::NoPlan`: the SM has found no routes, and has written no tables.
     pub(crate) refusals: Vec<String>,
     pub(crate) warnings: Vec<String>,
     pub(crate) traps: usize,

@@ -109,7 +109,8 @@ fn class_port_info_lists_only_supported_features() {
     let data: &[u8; ClassPortInfo::LENGTH] =
         answer.mad().data().first_chunk().expect("the MAD has room for a ClassPortInfo");
     let info = ClassPortInfo::parse(data);
-    // OpenSM 3.3.23 has 0x2602 and 0xb5e8. This SA does not support Notice (0x2) and alias GUIDs (0x20).
+    // OpenSM 3.3.23 returns 0x2602 and 0xb5e8. This SA does not support Notice (0x2) and alias GUIDs (0x20), but
+    // supports NDR (0x20000).
     assert_eq!((info.capability_mask, info.capability_mask2), (0x2600, 0x2_b5c8));
 }
 

@@ -178,7 +178,8 @@ impl Run {
                 self.tally.loops_accepted += 1;
                 *self.tally.alarms.entry(alarm.clone()).or_default() += 1;
             }
-            // The alarm may also count loops of routes to hosts that are powered off.
+            // An alarm without a loop is allowed: the SM may count loops of routes to hosts that are powered off, which
+            // this test does not walk.
             (Some(_) | None, false) => {}
         }
         if let Some(discarded) = discarded {
@@ -275,7 +276,7 @@ fn run(seed: u64) -> Tally {
     let run = match scenario {
         0 | 1 => {
             // Cables are pulled one by one until 40 % are pulled. Then they are plugged back in another order. In
-            // thinned fabrics, a quarter of the cables is missing from the start.
+            // scenario 1, a quarter of the cables is unplugged before that and stays unplugged.
             let thinned = if scenario == 1 { cables.len() / 4 } else { 0 };
             let mut run = Run::new(&fabric, seed, config, &[]);
             let missing = cables.split_off(cables.len() - thinned);

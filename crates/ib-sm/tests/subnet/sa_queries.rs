@@ -74,8 +74,8 @@ const SLID: u8 = 5;
 const P_KEY: u8 = 13;
 const SL: u8 = 15;
 
-/// Returns partitions: host 0 is the SM, hosts 1 and 2 share a partition, and all others are only in the default
-/// partition.
+/// Returns partitions: host 0 runs the SM, hosts 1 and 2 are in the partition `storage`, and all other hosts are only
+/// in the default partition.
 fn partitioned(lab: &Lab) -> Partitions {
     let guid = |host| lab.sim.link_port(lab.host(host)).port_guid;
     let text = format!(
@@ -258,12 +258,12 @@ fn requests_with_the_sa_key_are_trusted() {
 fn large_table_does_not_delay_other_requests() {
     let mut lab = up("torus 6x6x6 hosts=1", SmConfig::default());
     let everything = request(Method::GET_TABLE, (0, &[]), &SlToVlRecord::zeroed());
-    assert_eq!(query(&mut lab, 1, everything), None, "the table takes several slices");
-    // A small request is served between the slices of the large one.
+    assert_eq!(query(&mut lab, 1, everything), None, "the search takes several time slices");
+    // The SA serves a small request between the time slices of the large request.
     let wanted = between(&lab, 1, 4);
     assert!(path(&mut lab, 2, &[DLID, SLID], &wanted).is_ok());
     let records = all(&mut lab, 1, 0, &SlToVlRecord::zeroed());
-    // Each of 216 hosts has one table. Each of 216 switches has one for each pair of its ports 0 to 7.
+    // Each of 216 hosts has one SL-to-VL table. Each of 216 switches has one for each ingress and egress port (0 to 7).
     assert_eq!(records.len(), 216 + 216 * 8 * 8);
 }
 

@@ -34,7 +34,7 @@ const ENGINES: [&str; 8] =
 /// The component number of SLID in PathRecord; IBTA volume 1, chapter 15.2.5.16.
 const SLID: u8 = 5;
 
-/// Credit loops and discards found in a subnet, and the loops that its SM reports.
+/// Results of a run: credit loops and discarded packets in the subnet, and the credit loops that its SM reports.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     has_cycle: bool,
@@ -78,7 +78,7 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
     lab.add(0, config);
     lab.run_for(std::time::Duration::from_secs(5));
     if lab.sms[0].reports.is_empty() {
-        // Lash without a fallback may need more VLs than exist.
+        // Lash without a fallback engine may need more VLs than exist. Then the SM writes no tables.
         assert_eq!(lab.sms[0].refusals.len(), 1);
         return None;
     }

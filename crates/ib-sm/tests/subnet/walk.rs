@@ -150,7 +150,7 @@ impl<'a> Connected<'a> {
     }
 }
 
-/// A directed graph of dependencies between channels, in which cycles can be detected.
+/// A directed graph of dependencies between channels. A channel is a VL of a link; a cycle is a credit loop.
 pub(crate) struct Dependencies<C> {
     next: BTreeMap<C, BTreeSet<C>>,
 }

@@ -21,7 +21,7 @@ const MAX_DISCARD: u64 = 1 << 30;
 /// The extended attribute of a file that contains the list of clients that write to it.
 const WRITERS: &str = "user.ibfabric.writers";
 
-/// Maximum length of the extended attribute in bytes.
+/// Maximum length in bytes of the value of the extended attribute [`WRITERS`].
 const MAX_WRITERS: usize = 4096;
 
 /// A file or block device, with the io_uring and the threads for its I/O.
@@ -102,7 +102,7 @@ impl FileDisk {
         let kept = rustix::fs::fsetxattr(&*self.file, WRITERS, writers, XattrFlags::empty());
         // The attribute must be on the medium before the data that a new client writes.
         kept.map_err(io::Error::from).and_then(|()| self.file.sync_all()).map_err(|error| {
-            // The attribute may still hold the previous list, which is outdated: removes it.
+            // Removes the attribute, because it may still hold the previous, outdated list.
             let _ = rustix::fs::fremovexattr(&*self.file, WRITERS);
             super::errno(&error)
         })
@@ -174,8 +174,8 @@ fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
     Ok((size, logical, physical.max(logical)))
 }
 
-/// Returns numbers that identify the data: one of the file, and one of the boot, since a reboot
-/// loses writes that are only in the page cache.
+/// Returns the origin: `medium` identifies the file or block device, and `cache` identifies the boot.
+/// A reboot loses writes that are only in the page cache.
 fn origin(path: &Path, kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
     let medium = match kind {
         // The creation time is included because inode numbers are reused. The device number is not,

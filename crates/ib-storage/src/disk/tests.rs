@@ -141,7 +141,7 @@ fn paths_without_disk_are_refused() {
     assert!(matches!(open("/nowhere/at/all"), Err(DiskError::File { .. })));
     assert!(matches!(open("/dev/null"), Err(DiskError::Kind { .. })));
     let empty = tempfile::NamedTempFile::new().expect("a file can be created");
-    let refused = Disk::open(empty.path(), alarm.bell()).expect_err("it is empty");
+    let refused = Disk::open(empty.path(), alarm.bell()).expect_err("the file is empty");
     assert!(matches!(refused, DiskError::Empty { length: 0, block: 512, .. }), "{refused}");
 }
 

@@ -119,7 +119,7 @@ fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) 
 fn read_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
     let to = job.data(done, length)?;
     let offset = (job.command.offset + done) as libc::off_t;
-    // SAFETY: `data` has checked the range, and other threads access the memory only with atomics.
+    // SAFETY: `Job::data` has checked the range. Other threads access the memory only with atomics.
     let moved = unsafe { libc::pread(file.as_raw_fd(), to.cast(), length, offset) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
@@ -131,7 +131,7 @@ fn write_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usiz
     let data = libc::iovec { iov_base: from.cast(), iov_len: length };
     let offset = (job.command.offset + done) as libc::off_t;
     let flags = if job.command.fua { libc::RWF_DSYNC } else { 0 };
-    // SAFETY: `data` has checked the range, and other threads access the memory only with atomics.
+    // SAFETY: `Job::data` has checked the range. Other threads access the memory only with atomics.
     let moved = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const data, 1, offset, flags) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }

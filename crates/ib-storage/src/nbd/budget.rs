@@ -7,8 +7,8 @@ use ib_nbd::Session;
 /// The total is less than 1 GiB.
 const BUDGET: usize = 576 << 20;
 
-/// At most this many clients have a turn to receive a write, and at most this many have a turn to
-/// execute a request.
+/// Maximum number of clients that have a turn to receive a write at the same time. The same maximum
+/// applies separately to turns to execute a request.
 pub(super) const TURNS: usize = 4;
 
 /// Memory in bytes that each client may use for its input buffer, in addition to budget and
@@ -25,7 +25,7 @@ const TRIMMED: usize = 64 << 20;
 /// The memory budget of a server.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// The limit in bytes: [`BUDGET`], except in tests.
+    /// The memory budget in bytes: [`BUDGET`], except in tests.
     pub(super) limit: usize,
     /// Memory of outstanding requests of disconnected clients, in bytes.
     pub(super) orphaned: usize,
@@ -70,9 +70,9 @@ impl Budget {
 pub(super) struct Usage {
     /// Memory of all clients: input, data of outstanding requests, responses, and requests of disconnected clients.
     pub(super) kept: usize,
-    /// The budget, plus an input buffer for each client.
+    /// Maximum of `kept` for allocations beyond the guarantees: the budget, plus an input buffer for each client.
     most: usize,
-    /// Memory that each client may use even when the budget is used up.
+    /// Memory that each client may use even when the budget is used up, in addition to its input buffer.
     pub(super) guaranteed: usize,
 }
 

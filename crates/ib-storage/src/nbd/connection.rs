@@ -49,8 +49,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Creates a connection. The `losses` lost-write events before the connection are not reported
-    /// to its client.
+    /// Creates a connection. `losses` is the number of lost-write events before this connection,
+    /// which are not reported to its client.
     pub(super) fn new(number: u64, losses: u64, stream: Stream, session: Session) -> Self {
         let now = clock::now();
         Self {
@@ -97,9 +97,9 @@ impl Connection {
         self.is_gone && (self.session.requests() > 0 || usage.takes(&self.session))
     }
 
-    /// Returns the time at which the server disconnects the client if the client reads no response
-    /// until then, and other clients wait for memory. Returns `None` if the client has no unsent
-    /// response, or uses no more memory than its guarantee.
+    /// Returns the time at which the client will have read no response for [`STALLED`]. If other
+    /// clients wait for memory at that time, the server disconnects the client. Returns `None` if the
+    /// client has no unsent response, or uses no more memory than its guarantee.
     pub(super) fn stalled_at(&self, guaranteed: usize) -> Option<Instant> {
         let holds = self.session.unsent() > 0 && self.session.kept() > guaranteed;
         holds.then_some(self.took_at + STALLED)

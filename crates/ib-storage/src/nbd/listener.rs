@@ -109,8 +109,8 @@ impl Listener {
         is_due
     }
 
-    /// Accepts the next connection; `None` if no client waits or no file descriptors are free.
-    /// Clients that wait are then accepted later.
+    /// Accepts the next connection; `None` if no client waits or no file descriptors are free. If
+    /// none are free, waiting clients are accepted later.
     pub(super) fn accept(&mut self) -> Option<Stream> {
         let stream = match &self.socket {
             Socket::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),

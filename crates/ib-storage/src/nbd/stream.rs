@@ -26,8 +26,8 @@ impl Stream {
         match self {
             Self::Unix(stream) => {
                 stream.set_nonblocking(true)?;
-                // If the size cannot be set, a smaller buffer works as well. It is not set for TCP,
-                // since that would disable the kernel's tuning.
+                // If the kernel refuses this size, a smaller send buffer works too. For TCP, the size
+                // is not set, because that would disable the kernel's automatic sizing.
                 sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER))
                     .ok();
             }
@@ -53,8 +53,8 @@ impl Stream {
         }
     }
 
-    /// Sends as many first bytes of the slices as possible without blocking, and returns their
-    /// number. Meanwhile other threads may write to the memory of the slices.
+    /// Sends bytes of the slices without blocking. Returns how many bytes were sent. During the call,
+    /// other threads may write to the memory of the slices.
     pub(super) fn send<'a>(&self, slices: impl Iterator<Item = Slice<'a>>) -> io::Result<usize> {
         let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; SLICES];
         let mut count = 0;

@@ -105,7 +105,7 @@ impl Lab {
         poll::wait_any_for(&mut files, limit).expect("the descriptors can be polled");
     }
 
-    /// Connects a client, and lets it choose the device.
+    /// Connects a client, and finishes the handshake by `NBD_OPT_EXPORT_NAME`.
     fn program(&mut self) -> UnixStream {
         let mut program = UnixStream::connect(&self.path).expect("the server listens");
         program.set_read_timeout(Some(Duration::from_secs(10))).expect("the socket is open");
@@ -201,8 +201,8 @@ fn disconnected_client_does_not_wake_the_server_repeatedly() {
 
 #[test]
 fn disconnected_client_with_unread_responses_does_not_block() {
-    // Tests the maximum number of responses of a client, and responses that exceed its share of the
-    // budget.
+    // In the first case, the unread responses reach the limit of 64 MiB of a session. In the second
+    // case, they exceed the client's share of the budget.
     for (limit, answers) in [(Budget::new().limit, 70), (2 << 20, 8)] {
         disconnect_with_unread_responses(limit, answers);
     }
@@ -291,7 +291,7 @@ fn only_the_client_beyond_its_memory_share_waits() {
     other.write_all(&request(command::READ, 512)).expect("the socket is writable");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 5);
-    // Unread responses count towards the client's memory, and do not wake the server.
+    // Responses that a client has not read use its share of the memory, and do not wake the server.
     lab.disk.end_all();
     lab.run();
     let asked = lab.disk.asked.len();
@@ -380,8 +380,8 @@ fn write_whole(lab: &mut Lab) {
     let mut program = lab.program();
     program.set_nonblocking(true).expect("the socket is open");
     let (mut sent, mut answer) = (0, [0; 16]);
-    // Only four of the twelve idle clients have a turn at a time, and lose it after one second. The
-    // time limit is twice the three seconds in which all of them lose their turns.
+    // The clients of `partial_writes` send nothing more. Four of the twelve have a turn at a time, and
+    // lose it after `TURN`. So all lose their turns within `3 * TURN`; the limit is twice that.
     let until = clock::now() + 6 * TURN;
     while program.read(&mut answer).is_err() {
         assert!(clock::now() < until, "no response after {sent} bytes were sent");
@@ -455,7 +455,7 @@ fn connection_errors_are_returned_oldest_first() {
     assert_eq!(failed, errors);
 }
 
-/// The server checks the budget before it allocates memory for requests of any length.
+/// Forty clients request 1 MiB several times. The server must check the budget before it allocates memory for the data.
 #[test]
 fn clients_that_read_no_responses_stay_within_the_budget() {
     const LONG: u32 = 1 << 20;
@@ -486,8 +486,8 @@ fn clients_that_read_no_responses_stay_within_the_budget() {
     let mut answer = [0; 16 + 512];
     other.read_exact(&mut answer).expect("the server replies");
     assert!(!lab.spins());
-    // Requests in flight of disconnected clients use memory until they complete. Their waiting
-    // requests are dropped, since these clients cannot read responses.
+    // After clients disconnect, their requests in flight use memory until the device completes them.
+    // Requests that still wait are dropped, because the clients cannot read the responses.
     drop(slow);
     for _ in 0..2 {
         lab.run();

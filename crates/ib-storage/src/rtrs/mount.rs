@@ -84,8 +84,8 @@ pub struct TreeMount {
 }
 
 impl TreeMount {
-    /// Mounts the trees of the control sockets on a directory. When another process unmounts it,
-    /// `bell` is rung.
+    /// Mounts the trees of the control sockets on a directory. Rings `bell` when another process
+    /// unmounts the file system.
     ///
     /// # Errors
     /// Fails if no server listens on a socket, or if the directory cannot be mounted.
@@ -153,8 +153,8 @@ impl TreeMount {
         // session's threads run until all files are closed, so they are not joined.
         drop(session);
         if device_number(&dir).is_ok_and(|now| now == number) {
-            // If root drops the session while files are open, the file system stays mounted: detach
-            // it.
+            // If root drops the session while files are open, the file system stays mounted. Then it
+            // must be detached.
             let ended = unmount(&dir, UnmountFlags::DETACH).map_err(io::Error::from);
             ended.map_err(|source| MountError::Mount { dir, source })?;
         }

@@ -81,7 +81,7 @@ impl RemoteDisk {
         (self.remote.session(), &mut self.devices)
     }
 
-    /// Returns the data of the read that [`Backing::poll`] has returned last.
+    /// Returns the data of the completed read that the last call of [`Backing::poll`] returned.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         self.remote.data()

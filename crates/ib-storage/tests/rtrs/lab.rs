@@ -89,7 +89,7 @@ impl Lab {
         });
         let Managed { sim, devices, .. } = &mut managed;
         for port in ports.into_iter().flatten() {
-            devices.attach(sim, port, &SimDeviceOptions::default()).expect("the HCA is attached");
+            devices.attach(sim, port, &SimDeviceOptions::default()).expect("the port is free");
         }
         let config = ServerConfig {
             queue_depth: DEPTH as u16,
@@ -162,7 +162,7 @@ impl Lab {
         assert!(answer.status().is_ok(), "{answer}");
         let record: PathRecord = answer.attribute().expect("the response has a path");
         let (id, mtu) =
-            (AdapterId(number as u32), Mtu::from_code(record.mtu.0).expect("the code is valid"));
+            (AdapterId(number as u32), Mtu::from_code(record.mtu.0).expect("the MTU is valid"));
         let spec = PathSpec::between_gids(id, PORT, route_of(&record), mtu);
         let now = self.now();
         let mut near = Ports(&mut self.managed.devices, self.ports[0]);

@@ -80,8 +80,8 @@ impl Dragonfly {
         for first in (0..groups).map(|group| group * a) {
             for low in 0..a {
                 for high in low + 1..a {
-                    // A switch has no port to itself. So its port to switch i of the group is i+1 if i is lower, and i
-                    // if i is higher.
+                    // A switch has no port to itself. So its port to switch i of the group is i+1 if i is lower than
+                    // the index of the switch itself, and i if higher.
                     plan.link(
                         Endpoint::new(first + low, high),
                         Endpoint::new(first + high, low + 1),

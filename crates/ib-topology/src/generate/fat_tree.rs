@@ -13,8 +13,9 @@ use super::tree::Tree;
 /// of leaves and spines; each core switch is linked to one spine of every pod, always the spine with the same number.
 /// Parameters that are `None` are chosen so that the tree is as large as the radix allows:
 ///
-/// * The ports of a leaf are divided between hosts and uplinks by the ratio `oversubscription`, or equally if it is
-///   `None`. If it is `None` and one of `hosts` and `spines` is set, the other one uses the remaining ports.
+/// * The ports of a leaf are divided between hosts and uplinks by the ratio `oversubscription`. If no ratio is set, the
+///   ports are divided equally. If no ratio and only one of `hosts` and `spines` is set, the other one uses the
+///   remaining ports.
 /// * In a tree of three levels, the ports of a spine are divided equally between leaves and core switches. If one of
 ///   `leaves` and `cores` is set, the other one uses the remaining ports.
 /// * A top switch has as many children as its ports and the parallel links allow. Its children are all leaves in a tree

@@ -23,13 +23,13 @@ pub struct Hypercube {
 }
 
 impl Hypercube {
-    /// The arguments that [`Self::parse`] reads.
+    /// The usage line: the name of the kind, and the arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "hypercube D [hosts=N]";
 
-    /// Parses the arguments after the name of the kind. Without `hosts`, every switch has one host.
+    /// Parses the arguments that follow the name of the kind. If `hosts` is missing, every switch has one host.
     ///
     /// # Errors
-    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values of the arguments.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut arguments = Arguments::split(args, &["hosts"], Self::USAGE)?;
         let dimensions = number(arguments.require("D")?, "D")?;
@@ -70,7 +70,7 @@ impl Hypercube {
 }
 
 impl fmt::Display for Hypercube {
-    /// Writes the arguments that [`Self::parse`] reads.
+    /// Writes the name of the kind, and the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "hypercube {} hosts={}", self.dimensions, self.hosts)
     }

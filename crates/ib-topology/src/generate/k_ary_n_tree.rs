@@ -23,13 +23,13 @@ pub struct KaryNTree {
 }
 
 impl KaryNTree {
-    /// The arguments that [`Self::parse`] reads.
+    /// The usage line: the name of the kind, and the arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "k-ary-n-tree K N";
 
-    /// Parses the arguments after the name of the kind.
+    /// Parses the arguments that follow the name of the kind.
     ///
     /// # Errors
-    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values of the arguments.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut arguments = Arguments::split(args, &[], Self::USAGE)?;
         let k = number(arguments.require("K")?, "K")?;
@@ -50,7 +50,7 @@ impl KaryNTree {
 }
 
 impl fmt::Display for KaryNTree {
-    /// Writes the arguments that [`Self::parse`] reads.
+    /// Writes the name of the kind, and the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "k-ary-n-tree {} {}", self.k, self.n)
     }

@@ -17,7 +17,7 @@ const GRAPH_STREAM: u64 = 0;
 /// of random regular graphs. The links of a switch use the ports from 1 on, and its hosts use the last ports. All
 /// random choices are determined by the seed in [`super::Options`].
 ///
-/// Singla, Hong, Popa and Godfrey, "Jellyfish: Networking Data Centers Randomly", NSDI 2012.
+/// See Singla, Hong, Popa and Godfrey, "Jellyfish: Networking Data Centers Randomly", NSDI 2012.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Random {
     /// The number of switches, at least 1.
@@ -35,7 +35,7 @@ impl Random {
     /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "random switches=S ports=N [hosts=H] [links=L]";
 
-    /// Parses the arguments after the name of the kind. Without `hosts`, every switch has one host.
+    /// Parses the arguments after the fabric kind `random`. Without `hosts`, every switch has one host.
     ///
     /// # Errors
     /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
@@ -107,7 +107,7 @@ impl Random {
 /// Returns the links of a random connected multigraph, each as the indices of its two nodes. The degrees of any two
 /// nodes differ by at most one.
 ///
-/// `links` must be at least `nodes - 1`, and 0 if there is only one node.
+/// The caller must pass at least `nodes - 1` links, and no links for a single node.
 fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]> {
     let mut order: Vec<usize> = (0..nodes).collect();
     let mut degrees = vec![2 * links / nodes; nodes];
@@ -115,8 +115,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
         degrees[node] += 1;
     }
     rng.shuffle(&mut order);
-    // Nodes of degree 1 join the spanning tree last. Each of them uses up a free port of the tree and adds none, so the
-    // tree could run out of free ports before all nodes have joined.
+    // Nodes of degree 1 join the spanning tree last. Each of them uses up a free port of the tree and adds none. If
+    // they joined earlier, the tree could run out of free ports before all nodes have joined.
     order.sort_by_key(|&node| degrees[node] < 2);
 
     let mut graph = Vec::with_capacity(links);

@@ -49,7 +49,7 @@ fn switch_links(fabric: &Fabric) -> usize {
     all.iter().map(|&switch| degrees(fabric, switch).0).sum::<usize>() / 2
 }
 
-/// A regular expression that generates arguments. Most of them are accepted by at least one kind.
+/// A regular expression from which the tests draw arguments of a fabric kind, valid and invalid.
 const WORD: &str = "((a|p|h|g|hosts|switches|ports|links|parallel|leaves|spines|pods|cores\
     |oversubscription)=)?([0-9]{1,2}|[0-9]{0,11})([,x:][0-9]{1,3}){0,4}";
 

@@ -10,9 +10,9 @@ use super::plan::{Endpoint, Plan, Size, numbered};
 /// node of level i has m(i) children and w(i+1) parents. It has p(i) parallel links to each child, and p(i+1) parallel
 /// links to each parent.
 ///
-/// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees", Technion
-/// CCIT report 776, 2010. If every p(i) is 1, the tree is the XGFT of Öhring, Ibel, Das and Kumar, "On Generalized Fat
-/// Trees", IPPS 1995.
+/// Definition: Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees",
+/// Technion CCIT report 776, 2010. If every p(i) is 1, the tree is the XGFT of Öhring, Ibel, Das and Kumar, "On
+/// Generalized Fat Trees", IPPS 1995.
 ///
 /// Each node has a label of h digits, x(h)..x(1). At a node of level i, the digit x(j) is less than w(j) if j ≤ i, and
 /// less than m(j) if j > i. Two nodes of the levels i and i+1 are linked if their labels are equal, or differ only in

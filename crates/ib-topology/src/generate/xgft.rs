@@ -9,10 +9,12 @@ use super::tree::Tree;
 
 /// An extended generalized fat tree XGFT(h; m1..mh; w1..wh).
 ///
-/// Öhring, Ibel, Das and Kumar, "On Generalized Fat Trees", IPPS 1995. With parallel links, the tree is the PGFT of
-/// Zahavi, "D-Mod-K Routing", Technion CCIT report 776, 2010. Hosts are at level 0. Level i has
-/// m(i+1)·…·m(h)·w(1)·…·w(i) nodes, each with m(i) children and w(i+1) parents. A switch has no more ports than it
-/// needs: first the ports to its children, then the ports to its parents.
+/// Definition: Öhring, Ibel, Das and Kumar, "On Generalized Fat Trees", IPPS 1995. With parallel links, the tree is the
+/// PGFT of Zahavi, "D-Mod-K Routing", Technion CCIT report 776, 2010.
+///
+/// h is the number of levels of switches. Hosts are at level 0. Level i has m(i+1)·…·m(h)·w(1)·…·w(i) nodes, each with
+/// m(i) children and w(i+1) parents. A switch has no more ports than it needs: first the ports to its children, then
+/// the ports to its parents.
 ///
 /// For example, `xgft 18,18,36 1,18,18` is the full tree of 36-port switches with three levels. It has 11,664 hosts,
 /// 648 leaves, 648 spines and 324 cores.
@@ -34,7 +36,7 @@ impl Xgft {
     /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "xgft M1,M2,..,Mh W1,W2,..,Wh [P1,P2,..,Ph]";
 
-    /// Parses the arguments after the name of the kind.
+    /// Parses the arguments after the fabric kind `xgft`.
     ///
     /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {

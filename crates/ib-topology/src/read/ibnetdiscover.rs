@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     parser.finish()
 }
 
-/// The values of the identifier lines that precede a node.
+/// The values of the identifier lines before a node, such as `vendid=` and `switchguid=`.
 #[derive(Default)]
 struct Ids {
     /// The location of the first identifier line.

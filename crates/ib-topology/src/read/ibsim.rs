@@ -100,7 +100,8 @@ struct Parser<'a> {
     switches: Numbering,
     routers: Numbering,
     enabled: Enabled,
-    /// Location of the first identifier line since the last node; `None` if there is none.
+    /// Location of the first identifier line, such as `vendid=` or `switchguid=`, since the previous node. `None` if
+    /// there is none.
     pending: Option<Location>,
 }
 

@@ -43,8 +43,8 @@ pub(super) enum Remote<'a> {
     Node(Cow<'a, str>),
     /// The reader has already identified the port at the other end.
     Port(PortId),
-    /// The line names the other end by an alias of this port. The line that defines the alias does not name the other
-    /// end of its link.
+    /// The line names the other end by an alias, which stands for this port. The line of this port only defines the
+    /// alias; see [`Self::Awaited`].
     Alias(PortId),
     /// The line only defines an alias for its port. If the port is linked, the line of its peer names the port by this
     /// alias.
@@ -152,10 +152,10 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(targets)
     }
 
-    /// Gives each port of a channel adapter or router that has no GUID the node GUID plus the port number.
+    /// Sets the missing port GUIDs of channel adapters and routers to the node GUID plus the port number.
     ///
-    /// Fails if a port is declared in the file and another port already has its GUID. An undeclared port with such a
-    /// conflict gets no GUID: no line mentions the port, so the file does not contradict itself.
+    /// Fails if another port already has the GUID, and a line of the file declares the port without GUID. If no line
+    /// declares that port, this is not an error, and the port gets no GUID.
     pub(super) fn assume_guids(&mut self) -> Result<(), Fault> {
         for index in 0..self.fabric.node_count() {
             let node = NodeId(u32::try_from(index).expect("a fabric has fewer than 2^32 nodes"));

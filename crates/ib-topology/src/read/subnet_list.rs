@@ -60,7 +60,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns the system image GUID. If the field is zero, returns the node GUID.
+    /// Returns the system image GUID. If `SystemGUID` is zero, returns the node GUID.
     fn system(&self) -> Guid {
         if self.system.is_zero() { self.node } else { self.system }
     }

@@ -120,8 +120,9 @@ fn header_comment(
         let _ = write!(text, "\t# \"{description}\"{behind}");
         return Ok(());
     }
-    // ibsim ends a description without quotes at a string of `UNQUOTED_ENDS`. If the description of a switch contains
-    // ` lid ` or ` lmc `, port 0 is written even with default values: ibsim searches for ` base port ` first.
+    // ibsim ends a description without quotes at a string of `UNQUOTED_ENDS`, and searches for ` base port ` before
+    // ` lid ` and ` lmc `. If the description of a switch contains ` lid ` or ` lmc `, port 0 is written even with
+    // default values. Then ibsim ends the description at ` base port `.
     let marked = format!(" {kind} port 0 lid {lid} lmc {lmc}");
     let behind = if node.kind.is_switch() { [behind, marked] } else { [behind.clone(), behind] };
     let is_read_whole = |behind: &String| {

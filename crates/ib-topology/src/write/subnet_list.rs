@@ -9,7 +9,8 @@ use super::{WriteError, check_numbers, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, Port};
 use crate::read::subnet_list_limits::DESCRIPTION_END;
 
-/// Writes two lines for each link, one per direction. The nodes are in the order of the fabric.
+/// Writes two lines for each link, one per direction. The lines are in the order of the sending nodes in
+/// the fabric.
 pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), WriteError> {
     let mut text = String::new();
     for (id, node) in fabric.nodes() {

@@ -19,7 +19,8 @@ fn lid(lid: u32) -> Option<Lid> {
     Some(Lid::unicast(lid).expect("the LID is unicast"))
 }
 
-/// Returns a switch that is linked to a host, a router and another switch. All nodes except the other switch have LIDs.
+/// Returns two linked switches, with a host at the switch `leaf` and a router at the switch `spine`. Only `leaf` and
+/// the host have LIDs.
 fn small() -> Fabric {
     let mut fabric = Fabric::new();
     let leaf = NodeSpec {
@@ -352,8 +353,8 @@ proptest! {
             let written = text(&fabric, format).expect("written");
             let cut = (written.len() as f64 * at) as usize;
             let Some(part) = written.get(..cut) else { continue };
-            // A reader must refuse a truncated file, or return a fabric that only has complete nodes of the original
-            // one.
+            // A reader must refuse a truncated file, or return a fabric that only has nodes of the complete file. Only
+            // the last of these nodes may lack links.
             if let Ok(again) = read_as(format, "f", part.as_bytes()) {
                 prop_assert!(again.node_count() <= fabric.node_count());
                 for (id, node) in again.nodes() {

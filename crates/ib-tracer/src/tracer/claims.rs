@@ -1,6 +1,6 @@
 //! Comparison of the reports of nodes with the SA records.
 //!
-//! Records are only claims. A difference is proven only if the node itself contradicts the record.
+//! Records are only claims. A difference is proven only if a node's own report contradicts the record.
 //! If there is no record, the verdict is "not proven".
 
 use std::collections::BTreeSet;
@@ -52,7 +52,7 @@ impl Tracer {
                     (hop, verdict.map_or_else(|| self.other_link(hop.from, hop.out), Ok)?)
                 }
                 (Some(hop), _) => {
-                    // An HCA is treated like a switch whose table has one entry: the port of the HCA.
+                    // If the hop starts at an HCA, which has no table, `holds` is the port of the HCA.
                     let shown = self.link_of(hop.from, claim.out)?;
                     (shown, Verdict::OtherTable { holds: hop.out })
                 }

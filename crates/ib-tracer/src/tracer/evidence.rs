@@ -1,4 +1,5 @@
-//! Evidence: derives proofs from the results of probes and censuses, and lists the probes on which a verdict is based.
+//! Evidence: derives proofs from the results of probes and port censuses, and lists the probes on which a verdict is
+//! based.
 
 use ib_types::Guid;
 
@@ -44,7 +45,7 @@ impl Tracer {
         found
     }
 
-    /// Resumes the traces that wait for a combined-route probe, its trial or its census.
+    /// Resumes the traces that wait for a combined-route probe, or for the trial or port census of this probe.
     pub(super) fn end_combined(&mut self, combined_route: CombinedRoute) {
         if let Some(CombinedResult::At(guid, port)) = self.probes.combined_result(combined_route) {
             self.note_arrival(combined_route.1, guid, port, Witness::CombinedRoute);
@@ -68,8 +69,10 @@ impl Tracer {
         }
     }
 
-    /// Records that a probe to a LID arrived at this port of the node with this GUID. If a switch is at the other end
-    /// of the port's cable, and its table routes the LID over this cable, the arrival proves that the switch does so.
+    /// Records that a probe to a LID arrived at this port of the node with this GUID.
+    ///
+    /// If the port is connected to a switch, and the table of this switch routes the LID to the port, the arrival
+    /// proves that the switch forwards as its table specifies.
     fn note_arrival(&mut self, lid: u16, guid: Guid, port: u8, witness: Witness) {
         let is_it = |&&(node, number): &&(NodeNumber, u8)| {
             self.model.node(node).guid == guid
@@ -90,7 +93,8 @@ impl Tracer {
         }
     }
 
-    /// Records the result of a census. If the census found the port in the forwarding table, this port is proven good.
+    /// Records the result of a port census. If the packets left the switch out of the port in its forwarding table,
+    /// this port is proven good.
     pub(super) fn note_census(&mut self, (from, lid): CombinedRoute) {
         let Some(census::Outcome::Known(left)) = self.censuses.get((from, lid)) else { return };
         let observation = self.observations.entry(Probe::Counters { from, lid });

@@ -1,6 +1,7 @@
 //! Judges each hop of a path by the observations and the fault model.
 //!
-//! A hop is proven good if a probe shows that a packet arrived over its link, or if counters show this.
+//! A hop is proven good if a probe shows that a packet arrived over its link. A hop other than the last is also proven
+//! good if counters show that the preceding switch sends packets out of the port in its table.
 //!
 //! A hop is proven bad if counters show that the preceding switch sent packets out of another port. A hop is also
 //! proven bad if a trial excludes random loss of the combined-route probe over the hop, and all other components on
@@ -34,7 +35,8 @@ const MAX_FAULTS: usize = 4;
 /// relays such probes.
 const MAX_UNANSWERED: usize = 2;
 
-/// Maximum number of combined-route probes that are sent from other switches to prove a link.
+/// Maximum number of further combined-route probes, from other switches than the preceding one, that are sent to prove
+/// a hop or to test the node at its end.
 const MAX_ALTERNATIVES: usize = 3;
 
 impl Tracer {
@@ -168,7 +170,7 @@ impl Tracer {
         self.judge_by_combined_route(own, hop, (target, lid, is_last))
     }
 
-    /// Returns the verdict if the node that responds to probes of a LID is not the node that reports the LID.
+    /// Returns the verdict on a LID that `node` reports, but at which the node with the GUID `found` responds.
     fn shared_lid(&self, lid: u16, node: NodeNumber, found: Guid) -> Verdict {
         let guid = self.model.node(node).guid;
         Verdict::Duplicate { what: format!("LID {lid} is reported by nodes {guid} and {found}") }
@@ -196,7 +198,8 @@ impl Tracer {
         None
     }
 
-    /// Returns the reason why another port may have the LID that a port reports; `None` if there is no such reason.
+    /// Returns a message if a LID may belong to another port than the given one, because several ports report the LID
+    /// or because the table of the switch routes the LID out of a port. Returns `None` otherwise.
     pub(super) fn lid_conflict(
         &self,
         (node, _): (NodeNumber, u8),
@@ -236,8 +239,8 @@ impl Tracer {
         }
     }
 
-    /// Returns a verdict if counters show that the switch before a hop sends packets to a LID out of another port than
-    /// the hop's. Returns `None` if it uses the hop's port, or if the counters are inconclusive.
+    /// Returns a verdict if counters show that the preceding switch sends packets to a LID out of another port than
+    /// `hop.out`. Returns `None` if the switch sends them out of `hop.out`, or if the counters are inconclusive.
     fn exactly(&self, hop: &Hop, lid: u16) -> Result<Option<Verdict>, Step> {
         let combined_route = (hop.from, lid);
         if self.combined_result(combined_route)?.is_none() {
@@ -355,10 +358,11 @@ impl Tracer {
         }
     }
 
-    /// Returns a combined-route probe from the preceding switch over the link of a hop. If the table of this switch
-    /// sends packets to `target` over the link, the destination of the probe is `target`. Otherwise it is `lid`, the
-    /// destination of the path. All paths over the link then share the probe that was selected first. Returns `None` if
-    /// there is no such probe.
+    /// Returns a combined-route probe from the preceding switch over the link of a hop; `None` if there is none.
+    ///
+    /// The destination of the probe is `target` if the table of the switch routes `target` over the link. Otherwise all
+    /// paths over the link share one probe, which is stored in `counted`. Its destination is `lid`, the destination of
+    /// the first of these paths.
     fn combined_route_of(
         &self,
         hop: &Hop,
@@ -394,8 +398,8 @@ impl Tracer {
         }
     }
 
-    /// Returns true if the tables on the paths of a probe and its response were unchanged when they
-    /// were read again.
+    /// Returns true if the tables on the paths of a combined-route probe and its response were unchanged when they were
+    /// read again.
     fn is_combined_route_confirmed(&self, (from, lid): CombinedRoute) -> Result<bool, Step> {
         let start = (from, 0);
         let back = self.model.end(start).map_or(0, |end| end.lid);
@@ -423,14 +427,15 @@ impl Tracer {
         }
     }
 
-    /// Returns the fate of a probe in a switch, as the counters of the ports show; `None` if they are inconclusive.
+    /// Returns the fate of a combined-route probe in the switch from which it is routed by LID, as a port census shows;
+    /// `None` if the counters are inconclusive.
     fn census(&self, combined_route: CombinedRoute) -> Result<Option<PacketFate>, Step> {
         let unknown = |port: &u8| {
             let node = self.model.node(combined_route.0);
             !node.links.contains_key(port) && node.route.len() < usize::from(smp::MAX_HOPS)
         };
-        // Requests for counters are routed by LID. If another node may have the switch's LID, the counters may be those
-        // of this node, so there is no census.
+        // Requests for counters are routed by LID. If another node may have the LID of the switch, it may answer these
+        // requests with its own counters, so no census is started.
         let lid = self.model.end((combined_route.0, 0)).map_or(0, |end| end.lid);
         if lid == 0 || self.lid_conflict((combined_route.0, 0), lid).map_err(Step::Fact)?.is_some()
         {
@@ -455,9 +460,11 @@ impl Tracer {
         }
     }
 
-    /// Checks that combined-route probes from neighbours of the preceding switch, over the link of the hop to `target`,
-    /// have completed. If not, fails with the step that sends one. Their responses can take other paths. A probe that
-    /// arrives over the link of the hop proves the hop.
+    /// Checks that combined-route probes to `target` from neighbours of the preceding switch have completed. If not,
+    /// fails with the step that sends the next probe.
+    ///
+    /// Only probes whose last link is the link of the hop are sent. A probe that arrives over this link proves the hop.
+    /// Its response returns to the neighbour, so it may arrive although responses to the preceding switch are lost.
     fn alternatives(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.from).links.values();
         let neighbours: BTreeSet<NodeNumber> = links
@@ -484,8 +491,10 @@ impl Tracer {
         Ok(())
     }
 
-    /// Checks that combined-route probes to the node at the end of a hop, from other neighbours of this node, have
-    /// completed. If not, fails with the step that sends one. A response shows that the node answers such probes.
+    /// Checks that combined-route probes to `hop.node` from its neighbours, except `hop.from`, have completed. If not,
+    /// fails with the step that sends the next probe.
+    ///
+    /// A response shows that the node answers combined-route probes.
     fn other_combined_routes(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.node).links.values();
         let neighbours: BTreeSet<NodeNumber> = links
@@ -503,7 +512,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Returns the verdict on a hop whose probe is not answered, after a trial has excluded random loss.
+    /// Returns the verdict on a hop if its combined-route probe is not answered and a trial has excluded random loss.
     fn diagnose(
         &self,
         own: (NodeNumber, u8),

@@ -42,9 +42,9 @@ const USUAL_RUNS: u64 = 240;
 #[derive(Clone, Debug)]
 struct Fault {
     name: &'static str,
-    /// Ports that the tracer may report. For a cable, these are the ports at both ends.
+    /// Ports that the tracer may report as faulty. For a cable, these are the ports at both ends.
     ports: BTreeSet<(Guid, u8)>,
-    /// Nodes whose identity the tracer may report.
+    /// Nodes that the tracer may report as faulty.
     nodes: BTreeSet<Guid>,
     /// True if the tracer must not report a path over the fault as good.
     breaks: bool,
@@ -273,7 +273,7 @@ fn trial(seed: u64, tally: &mut Tally) {
     }
 }
 
-/// The path according to the tables.
+/// The path to a LID according to the tables, up to the first misrouted port.
 #[derive(Default)]
 struct Truth {
     /// The egress ports of the path.
@@ -291,7 +291,7 @@ fn follow(lab: &Lab, misroutes: &BTreeMap<(NodeId, u8), u8>, from: NodeId, lid: 
     let Some(mut at) = lab.sim.end_port(from) else { return truth };
     for _ in 0..64 {
         let (node, number) = lab.sim.place(at);
-        // The source is left out, because no packet arrives there, and its agent is not probed.
+        // `nodes` does not contain the source, because no packet arrives there, and its agent is not probed.
         if node != from {
             truth.nodes.insert(lab.guid(node));
         }
@@ -512,8 +512,8 @@ fn inject(
             let port = linked(lab, node).first().copied()?;
             let port = if lab.sim.is_switch(node) { 0 } else { port };
             lab.command(&format!("Baselid \"{}\"[{port}] {lid}", name(lab, node)));
-            // The tracer may report the links of the node whose LID was changed, because paths to the changed LID end
-            // there.
+            // The tracer may report the ports at both ends of this node's links, because paths to the old LID of the
+            // node end at these links.
             for port in linked(lab, node) {
                 let (next, enters) = lab.sim.place(lab.sim.peer(lab.sim.find_port(node, port)?)?);
                 fault.ports.extend([(guid(lab, next), enters), (guid(lab, node), port)]);

@@ -47,7 +47,7 @@ fn combined_result(datagram: &Datagram) -> Option<u16> {
 
 fn host(lab: &Lab, number: usize) -> NodeId {
     let mut hosts = lab.sim.node_ids().filter(|&node| !lab.sim.is_switch(node));
-    hosts.nth(number).expect("the fabric has a host of this number")
+    hosts.nth(number).expect("the fabric has a host with this number")
 }
 
 /// In this fabric, one switch does not respond to combined-route probes.
@@ -149,8 +149,8 @@ fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
                 if reads == 1
                     && let Some(mut block) = mad.attribute::<LinearForwardingBlock>()
                 {
-                    // The table that the tracer reads first leads upwards out of other ports than the table that it
-                    // reads later.
+                    // The first response contains the table with permuted upward ports, 4 to 6. Later responses
+                    // contain the actual table.
                     for port in &mut block.ports {
                         if (4..=6).contains(port) {
                             *port = (*port - 3) % 3 + 4;
@@ -169,7 +169,7 @@ fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
     }
 }
 
-/// Other traffic passes the ports whose counters are read, steadily or in bursts.
+/// While the tracer reads port counters, other traffic passes these ports, steadily or in bursts.
 #[test]
 fn other_traffic_is_not_reported_as_a_port_fault() {
     let mut checked = 0;
@@ -184,7 +184,7 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
             [(9, &[60, 0, 0, 160][..]), (2, &[9, 9, 9]), (20, &[30, 400, 1]), (5, &[1, 30, 70])]
                 [seed / 3 % 4];
         lab.send_traffic((from, to), Duration::from_millis(period), counts);
-        // The responses of one switch to combined-route probes get lost, so that counters are read.
+        // The responses of one switch to combined-route probes are dropped, so the tracer has to read counters.
         let lids: Vec<u16> = lab.switch_names().iter().map(|it| lab.lid(lab.node(it))).collect();
         let silent = lids[seed % lids.len()];
         if seed % 2 == 0 {

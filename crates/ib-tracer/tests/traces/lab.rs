@@ -34,12 +34,12 @@ pub(crate) struct Lab {
     pub(crate) counters: TracerCounters,
 }
 
-/// Other traffic: SMPs of another client between two nodes, which the ports count as well.
+/// Traffic besides that of the tracer: SMPs that another client sends, and that the port counters count as well.
 struct Traffic {
     client: ClientId,
     lid: u16,
     period: Duration,
-    /// Numbers of SMPs that the client sends in successive periods. After the last number, the first one is used again.
+    /// How many SMPs the client sends in each successive period. After the last element, the first one is used again.
     counts: Vec<u32>,
     next: Instant,
 }
@@ -113,8 +113,8 @@ impl Lab {
         self.corrupt = Box::new(corrupt);
     }
 
-    /// Makes a node send SMPs to a LID while the tracer runs. `counts` are the numbers of SMPs in successive periods of
-    /// the length `period`.
+    /// Makes a node send SMPs to a LID while the tracer runs. `counts` contains how many SMPs the node sends in each
+    /// successive `period`.
     pub(crate) fn send_traffic(
         &mut self,
         (from, lid): (NodeId, u16),
@@ -128,7 +128,7 @@ impl Lab {
         self.traffic = Some(Traffic { client, lid, period, counts: counts.to_vec(), next });
     }
 
-    /// Sends the other traffic that is due, and returns the time of the next SMPs.
+    /// Sends the SMPs of `traffic` that are due, and returns the time at which the next ones are due.
     fn pass_traffic(&mut self) -> Instant {
         let Some(traffic) = &mut self.traffic else { return Instant::NEVER };
         while self.sim.receive(traffic.client).is_some() {}
@@ -376,7 +376,7 @@ impl Lab {
         hosts
             .filter_map(|node| self.sim.end_port(node))
             .nth(host)
-            .expect("the fabric has a host of this number")
+            .expect("the fabric has a host with this number")
     }
 
     /// Joins a host to a multicast group.
@@ -428,8 +428,8 @@ impl Lab {
         self.sim.place(self.sim.peer(port).expect("the port has a cable")).1
     }
 
-    /// Returns the fate that the counters have to show for packets that a switch sends out of a port. A port without a
-    /// cable discards them.
+    /// Returns the expected fate of packets that a switch forwards to the port `by`: sent if the port has a cable, or
+    /// else discarded.
     pub(crate) fn left(&self, node: NodeId, by: u8) -> Option<PacketFate> {
         let port = self.sim.find_port(node, by)?;
         let is_linked = self.sim.peer(port).is_some();

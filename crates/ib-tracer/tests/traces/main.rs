@@ -108,7 +108,7 @@ fn swapped_cables_differ_from_the_sa_records() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
     let to = far_host(&lab);
     let path = lab.truth(lab.host_lids()[0], to);
-    // Swaps the cable that the path takes from the first switch with another of the switch's upward cables.
+    // Swaps two upward cables of the first switch. One of them is on the path.
     let (node, port) = path[2];
     let name = lab.sim.node_name(node).to_owned();
     let up = |&other: &u8| {
@@ -220,7 +220,7 @@ fn loss_on_all_links_changes_no_judgement() {
         hops.iter().flatten().map(|(_, verdict)| verdict.judgement()).collect()
     };
     assert_eq!(judged(&hops(lossy)), judged(&sound));
-    // Port 1 of this switch leads to a host, so no response to the local port is misrouted.
+    // Port 1 of this switch leads to a host. Responses to the local port do not take it, so none of them is misrouted.
     let name = lab.switch_names()[1].clone();
     lab.command(&format!("Misroute \"{name}\" 1 2"));
     let (traces, tracer) = lab.trace_with(&all);
@@ -245,7 +245,7 @@ fn forwarding_loop_is_reported() {
     let to = lab.host_lids()[2];
     let names: Vec<String> = lab.switch_names();
     lab.drop_traps();
-    // All switches of the ring forward packets in the same direction, so they loop.
+    // All switches of the ring forward packets in the same direction, so the packets loop.
     for name in &names {
         lab.write_entry(name, to, 1);
     }

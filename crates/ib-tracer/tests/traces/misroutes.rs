@@ -40,7 +40,7 @@ fn misrouted_switch_ports_are_proven_bad() {
                 };
                 assert_ne!(actual, Some(hop.enters));
                 caught += usize::from(actual.is_some());
-                // The actual egress port is reported if its counters can be read.
+                // The counters of the switch show the actual egress port.
                 assert_eq!(left, lab.left(node, other), "{kind} {name} {port} {other}");
                 lab.command(&format!("Misroute \"{name}\" none"));
             }
@@ -120,11 +120,11 @@ fn only_paths_over_a_misrouted_port_are_bad() {
     // Some packets arrive nevertheless, over a parallel cable or another switch.
     assert!(detours > 10, "{detours} of {caught} arrive");
     // In fewer than a fifth of the bad verdicts, the actual egress port is unknown.
-    assert!(caught > 5 * unnamed, "{caught} caught, {unnamed} by an unknown port");
+    assert!(caught > 5 * unnamed, "{caught} bad verdicts, {unnamed} with an unknown egress port");
 }
 
-/// With `exact`, the counters of a switch must prove the egress port for the destination's LID itself. Responses of
-/// agents, and probes to other LIDs, are not sufficient as proof.
+/// With `exact`, the tracer reads the counters of each switch to check its egress port for the destination's LID, even
+/// if agents or other probes prove the hop. A trace then needs more than twice as many MADs.
 #[test]
 fn exact_traces_prove_the_port_of_the_lid() {
     for kind in ["fat-tree 8 parallel=2", "torus 3x3 hosts=1", "xgft 2,3,2 1,2,2"] {
@@ -143,7 +143,7 @@ fn exact_traces_prove_the_port_of_the_lid() {
             let usual = tracer.counters().traffic.sent;
             assert!(
                 combined_result > 2 * usual,
-                "{kind} {via:?}: {combined_result} probes with `exact`, {usual} without"
+                "{kind} {via:?}: {combined_result} MADs with `exact`, {usual} without"
             );
         }
     }

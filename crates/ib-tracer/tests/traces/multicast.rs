@@ -57,8 +57,8 @@ fn wrong_multicast_tables_are_detected() {
     let whole = tree.expect("the trace succeeds");
     let before = whole.deliveries(tracer.model());
     assert_eq!(before.len(), 2);
-    // According to the changed tables, each switch sends packets out of all ports, so that rings of switches receive
-    // duplicates.
+    // The tables are changed on their way to the tracer: each switch forwards packets out of all ports. The torus has
+    // cycles, so switches receive duplicates.
     let switch = whole.branches[0].hop.node;
     let guid = tracer.model().node(switch).guid;
     lab.corrupt(move |datagram| {
@@ -69,7 +69,7 @@ fn wrong_multicast_tables_are_detected() {
     });
     let (tree, _) = lab.trace_tree(mlid);
     assert!(tree.expect("the trace succeeds").duplicates().count() > 0, "{guid}");
-    // According to the changed tables, no switch sends packets out of any port.
+    // Now the tables that the tracer receives have no egress ports, so each switch drops the packets.
     lab.corrupt(move |datagram| {
         if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
             datagram.mad.data_mut()[..64].fill(0);

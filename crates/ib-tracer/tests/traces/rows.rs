@@ -295,8 +295,8 @@ fn lost_combined_route_probes_alone_are_not_proof() {
     lab.corrupt(move |datagram| {
         let mad = &datagram.mad;
         let is_combined = mad.class().is_smp() && mad.dr_dlid() != 0xffff && mad.dr_dlid() != 0;
-        // Like after `Error "spine"[0] 100` in ibsim, the switch responds to directed routes, but not to requests by
-        // LID.
+        // The switch responds to requests by directed route, but not to requests by LID. The ibsim command
+        // `Error "spine"[0] 100` has the same effect.
         let is_silent = datagram.remote.lid == silent;
         !(is_combined && mad.dr_slid() == 0xffff || is_silent)
     });

@@ -15,7 +15,7 @@ use super::Guid;
 pub struct Gid(pub u128);
 
 impl Gid {
-    /// The number zero, which is reserved. In files it means "unknown".
+    /// The number zero, which is reserved. It also stands for an unknown GID.
     pub const ZERO: Self = Self(0);
 
     /// The default subnet prefix, `fe80::/64`.

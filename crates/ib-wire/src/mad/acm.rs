@@ -1,7 +1,8 @@
-//! Messages between ACM services: address resolution by multicast, 256 bytes over a UD QP.
+//! Address resolution by multicast between ACM services. A message has 256 bytes and is sent over a
+//! UD QP.
 //!
-//! The first 16 bytes have the same layout as in the common MAD header. Address types and lengths
-//! follow, in place of attribute ID and modifier:
+//! The first 16 bytes have the layout of the common MAD header. Address types and lengths follow, in
+//! place of the attribute ID and the attribute modifier:
 //!
 //! ```text
 //!   0 BaseVersion, class 0x2c, ClassVersion 1, method

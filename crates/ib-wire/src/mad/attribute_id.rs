@@ -30,7 +30,7 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// Attributes that every class except subnet management defines.
+    /// Attributes whose IDs have the same meaning in all classes that define them; IBTA volume 1, chapter 13.4.8.
     COMMON {
         CLASS_PORT_INFO = 0x0001 "ClassPortInfo",
         NOTICE = 0x0002 "Notice",
@@ -141,7 +141,7 @@ impl AttributeId {
     }
 }
 
-/// Returns the attributes of a class, without those in `COMMON`.
+/// Returns the IDs and names of the attributes of a class, without those in `COMMON`.
 const fn names(class: MgmtClass) -> &'static [(u16, &'static str)] {
     match class {
         MgmtClass::SUBN_LID_ROUTED | MgmtClass::SUBN_DIRECTED_ROUTE => SUBNET_MANAGEMENT,

@@ -1,5 +1,5 @@
-//! The macros `codes!` and `masks!`: define newtypes of numbers with named values or bits. The
-//! newtypes preserve unknown values.
+//! The macros `codes!` and `masks!`. `codes!` defines a newtype of a number with named values, `masks!` a
+//! newtype of a mask with named bits. The newtypes preserve unknown values and bits.
 
 /// Defines a newtype of a number whose known values have names.
 ///

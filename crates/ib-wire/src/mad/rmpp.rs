@@ -11,8 +11,8 @@
 //! ```
 //!
 //! After the RMPP header, each segment has 220 bytes: the class header and then data. In the SA
-//! class, these are a class header of 20 bytes and 200 bytes of data. In vendor classes with an OUI,
-//! these are a class header of 4 bytes and 216 bytes of data. The `length` of a message is the
+//! class, the class header has 20 bytes, and the data has 200 bytes. In vendor classes with an OUI,
+//! the class header has 4 bytes, and the data has 216 bytes. The `length` of a message is the
 //! length of its data, without the class headers.
 
 use crate::mad::codes::{codes, masks};
@@ -30,7 +30,7 @@ crate::layout! {
         pub resp_time: u8 = bits(2, 0, 5),
         /// The flags.
         pub flags: RmppFlags = bits(2, 5, 3),
-        /// The status. In STOP and ABORT, it is the reason.
+        /// The status. In STOP and ABORT: the reason why the transfer ends.
         pub status: RmppStatus = bits(3, 0, 8),
         /// In DATA: the number of this segment, from 1. In ACK: the number of the last segment
         /// received in order.
@@ -74,7 +74,7 @@ codes! {
     RmppStatus(u8) {
         /// No error.
         NORMAL = 0 "normal",
-        /// Resources are exhausted: the status of a STOP.
+        /// The sender of the STOP has exhausted its resources.
         RESOURCES_EXHAUSTED = 1 "resources exhausted",
         /// The transfer took too long.
         TIME_TOO_LONG = 118 "total time too long",
@@ -82,7 +82,7 @@ codes! {
         INCONSISTENT_LAST = 119 "inconsistent last and payload length",
         /// The First flag contradicts the segment number.
         INCONSISTENT_FIRST = 120 "inconsistent first and segment number",
-        /// Unknown RMPP type.
+        /// A received RMPP packet had an unknown type.
         BAD_TYPE = 121 "bad type",
         /// The new window ends before the acknowledged segment.
         WINDOW_TOO_SMALL = 122 "new window last too small",
@@ -90,7 +90,7 @@ codes! {
         SEGMENT_TOO_BIG = 123 "segment number too big",
         /// A received RMPP packet had an illegal status.
         ILLEGAL_STATUS = 124 "illegal status",
-        /// Unknown RMPP version.
+        /// A received RMPP packet had an unknown version.
         BAD_VERSION = 125 "unsupported version",
         /// A segment was retransmitted too often.
         TOO_MANY_RETRIES = 126 "too many retries",

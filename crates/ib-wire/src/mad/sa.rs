@@ -47,7 +47,7 @@ pub use trace::TraceRecord;
 crate::layout! {
     /// The SA header, at byte 36 of a MAD.
     pub struct SaHeader: 20 {
-        /// The SM_Key, by which trusted requesters identify themselves; otherwise zero.
+        /// The SM_Key, by which trusted requesters identify themselves; zero from other requesters.
         pub sm_key: u64 = bits(0, 0, 64),
         /// The size of a record in a table, in units of 8 bytes; 0 if the MAD has no table.
         pub attribute_offset: u16 = bits(8, 0, 16),
@@ -77,12 +77,12 @@ impl ComponentMask {
     }
 }
 
-/// A component of a record.
+/// A component of a record: the part of the record that one bit of the component mask selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Component {
     /// The bit in the component mask, 0 to 63.
     pub bit: u8,
-    /// The position of the component in the record.
+    /// The bits of the component in the record.
     pub at: Bits,
 }
 
@@ -164,10 +164,14 @@ impl Mad {
 }
 
 /// Implements [`Record`] for a layout, given its attribute ID, its stride, and the list of its
-/// components. Each component follows its bit in the component mask.
+/// components.
 ///
-/// A component is a field of the layout, a field of a nested layout (`[port_info PortInfo m_key]`),
-/// or a position (`(BYTE BIT WIDTH)`).
+/// An entry of the list is `MASK_BIT: COMPONENT`. `MASK_BIT` is the bit in the component mask. `COMPONENT`
+/// is one of:
+///
+/// * a field of the layout, such as `lid`
+/// * a field of a nested layout, such as `[port_info PortInfo m_key]`
+/// * bits of the layout: `(BYTE BIT WIDTH)`
 macro_rules! record {
     ($name:ident = $id:ident, stride $stride:literal { $($bit:literal: $place:tt),* $(,)? }) => {
         $crate::mad::attribute!($name = $id in SUBN_ADM);

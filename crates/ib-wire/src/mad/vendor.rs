@@ -47,7 +47,7 @@ pub fn ping(transaction_id: TransactionId) -> Mad {
     mad
 }
 
-/// Writes the host name into a response of ibping. Truncates it after 215 bytes.
+/// Writes the host name into a response of ibping. Truncates names of more than 215 bytes.
 pub fn set_ping_host(mad: &mut Mad, host: &str) {
     let data = &mut mad.0[40..];
     data.fill(0);

@@ -11,9 +11,9 @@ pub enum PacketError {
     Truncated {
         /// The name of the header or other part that is truncated.
         what: &'static str,
-        /// The byte offset in the packet at which this part begins.
+        /// The byte offset in the packet at which the truncated part begins.
         offset: usize,
-        /// The byte offset at which this part would end: the minimum length of the packet.
+        /// The byte offset at which the truncated part would end, which is the minimum length of the packet.
         expected: usize,
         /// The length of the packet in bytes.
         found: usize,
@@ -73,7 +73,7 @@ pub enum BuildError {
     MissingHeader {
         /// The opcode.
         opcode: Opcode,
-        /// The name of the header that was not set.
+        /// The name of the missing header.
         header: &'static str,
     },
     /// A header was set that the opcode does not have.
@@ -81,7 +81,7 @@ pub enum BuildError {
     ExtraHeader {
         /// The opcode.
         opcode: Opcode,
-        /// The name of the header that was set.
+        /// The name of the header that the opcode does not have.
         header: &'static str,
     },
     /// The LRH of a native packet is missing, or a RoCEv2 packet has an LRH or a GRH.

@@ -2,10 +2,10 @@
 //!
 //! The ICRC of RoCEv2 covers the following bytes in this order (IBTA volume 1, annex A17):
 //!
-//! 1. eight bytes of ones instead of the LRH,
-//! 2. the IP header with traffic class, flow label, hop limit and checksum set to ones,
-//! 3. the UDP header with the checksum set to ones,
-//! 4. the bytes from the BTH to the pad, with byte 4 of the BTH set to ones.
+//! 1. eight bytes 0xFF instead of the LRH,
+//! 2. the IP header, with all bits of traffic class, flow label, hop limit and checksum set,
+//! 3. the UDP header, with all bits of the checksum set,
+//! 4. the bytes from the BTH to the pad, with all bits of byte 4 of the BTH set.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -30,7 +30,7 @@ fn linux_read_request_is_parsed() {
 fn linux_open_response_is_parsed() {
     let opened = bytes(OPENED);
     let Ok(Message::OpenResponse(found)) = Message::parse(&opened) else {
-        panic!("not an open response")
+        panic!("the message is not an open response")
     };
     assert_eq!((found.device_id, found.sectors, found.max_hw_sectors), (0, 0x2000, 255));
     assert_eq!((found.physical_block_size, found.logical_block_size), (4096, 512));

@@ -2,8 +2,8 @@
 //!
 //! Client and server announce their [`Capabilities`] in reserved bytes of the private data of
 //! connect requests and responses. Linux sets these bytes to zero and ignores them. Messages of the
-//! extension are sent on connection 0, and only to peers that have announced the capability that
-//! the message belongs to.
+//! extension are sent on connection 0 of a path. A message is sent only to peers that have announced
+//! its capability.
 //!
 //! Path fencing: a client requests that the server closes a failed path. After the server's
 //! confirmation, no request of the failed path can take effect, so the client can safely send these

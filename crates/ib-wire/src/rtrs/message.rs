@@ -237,8 +237,8 @@ impl<'a> Message<'a> {
 
     /// Appends the encoded message to `out`.
     ///
-    /// Does not check the `message_type` and `count` fields of the message. In an info response, the
-    /// count is the number of descriptors, and the epoch is 0.
+    /// The caller must set the `message_type` and `count` fields correctly; `emit` does not check them.
+    /// For an info response, `emit` sets the count to the number of descriptors, and the epoch to 0.
     ///
     /// # Panics
     /// Panics if an info response has more than 65,535 descriptors.

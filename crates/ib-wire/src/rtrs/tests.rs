@@ -117,11 +117,11 @@ fn messages_survive_a_round_trip() {
     }
     assert_eq!(Message::parse(&unknown), Ok(Message::Other(MessageType(7), &unknown[2..])));
     let Ok(Message::InfoRequest(request)) = Message::parse(&name) else {
-        panic!("not an info request")
+        panic!("the message is not an info request")
     };
     assert_eq!(request.name(), b"test");
     let Ok(Message::RkeyResponse(response)) = Message::parse(&rkey) else {
-        panic!("not an R_Key response")
+        panic!("the message is not an R_Key response")
     };
     assert_eq!((response.chunk, response.r_key), (0, 0x320));
 }

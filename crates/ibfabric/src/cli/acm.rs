@@ -62,7 +62,7 @@ pub enum Question {
     /// Flushes the cache, except for entries that come from files.
     #[command(after_long_help = super::examples::examples_text("acm-flush"))]
     Flush,
-    /// Reloads the service's files, as SIGHUP does.
+    /// Reads the configuration files of the service again, as SIGHUP does.
     #[command(after_long_help = super::examples::examples_text("acm-reload"))]
     Reload,
     /// Prints the metrics that --metrics serves.
@@ -70,14 +70,14 @@ pub enum Question {
     Metrics,
 }
 
-/// Arguments of `acm` itself.
+/// Arguments of `acm` without a subcommand.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The ports of the service.
+    /// The ports that the service uses: ports of simulated fabrics or of local HCAs.
     #[command(flatten)]
     pub places: Places,
-    /// Unix socket for clients. If neither --socket nor --listen is set, the option `server_mode` selects
-    /// ibacm's usual endpoint: /run/ibacm-unix.sock, or a TCP port that is published in /run/ibacm.port.
+    /// Unix socket for clients. If neither --socket nor --listen is set, `server_mode` of the options file
+    /// selects ibacm's usual endpoint: /run/ibacm-unix.sock, or a TCP port that is published in /run/ibacm.port.
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// TCP address for clients; the usual port is 6125. At an address other than loopback, other machines can
@@ -93,10 +93,10 @@ pub struct ServeArgs {
     /// `acm_addr.cfg`.
     #[arg(long, value_name = "DIR", default_value = "/etc/rdma")]
     pub config: PathBuf,
-    /// Options file; overrides the one in --config.
+    /// Options file; overrides the options file in the directory --config.
     #[arg(short = 'O', long, value_name = "FILE")]
     pub options: Option<PathBuf>,
-    /// File of local names and addresses; overrides the one in --config.
+    /// File of local names and addresses; overrides the address file in the directory --config.
     #[arg(short = 'A', long, value_name = "FILE")]
     pub addresses: Option<PathBuf>,
     /// Log file, or `stdout` or `stderr` [default: `log_file` of the options file, or standard error].

@@ -29,8 +29,8 @@ pub struct AcmeArgs {
     /// Resolves from the cache of the service only.
     #[arg(short = 'c', long)]
     pub cached: bool,
-    /// Prints counters: of the service by default, one per line with `col`, of endpoint N, of `all`
-    /// endpoints, or of the endpoint with the address of -s (`s`).
+    /// Prints the counters of the service; `col` prints one counter per line. The value N selects endpoint N
+    /// instead, `all` selects all endpoints, and `s` selects the endpoint with the address of -s.
     #[arg(short = 'P', long, value_name = "WHAT", num_args = 0..=1)]
     pub perf: Option<Option<String>>,
     /// Service to query: the path of a socket, which contains a `/`, or a host name. `node[1-3]` stands for
@@ -45,8 +45,8 @@ pub struct AcmeArgs {
     /// `ibacm_addr.cfg`].
     #[arg(short = 'A', long, value_name = "FILE", num_args = 0..=1)]
     pub addresses: Option<Option<PathBuf>>,
-    /// Writes an options file [default: `ibacm_opts.cfg`]. If there is a port, the options fit the size of
-    /// the cluster that the SA reports.
+    /// Writes an options file [default: `ibacm_opts.cfg`]. If the SA responds, the options fit the size of the
+    /// cluster.
     #[arg(short = 'O', long, value_name = "FILE", num_args = 0..=1)]
     pub options: Option<Option<PathBuf>>,
     /// Directory of the files of -A and -O.
@@ -58,7 +58,7 @@ pub struct AcmeArgs {
     /// Prints the result as one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// The port for -A and -O.
+    /// The simulated port of -A, and the port at which -O queries the SA.
     #[command(flatten)]
     pub station: StationArgs,
 }

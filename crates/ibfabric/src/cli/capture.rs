@@ -41,12 +41,12 @@ pub enum CaptureCommand {
     Stop(live::StopArgs),
     /// Prints the packets of a capture file of any program.
     ///
-    /// Reads pcapng and pcap files with RoCEv2 over Ethernet or IP, or with InfiniBand packets, also
-    /// truncated ones. The totals are printed to standard error. Exit status: 0 the file was read to its end,
-    /// 2 it is not a capture file or is cut off.
+    /// Reads pcapng and pcap files with RoCEv2 over Ethernet or IP, or with InfiniBand packets. The packets may
+    /// be truncated. The totals are printed to standard error. Exit status: 0 the file was read to its end,
+    /// 2 the file is not a capture file or is cut off.
     #[command(after_long_help = examples_text("read"))]
     Read(Box<ReadArgs>),
-    /// Matches the packets that both ends captured, and reports where messages spend their time.
+    /// Matches the packets that both ends captured, and reports the parts of message latency.
     ///
     /// Exit status: 0 packets were matched, 1 no packet was captured at both ends, 2 a file is unusable.
     #[command(after_long_help = examples_text("correlate"))]
@@ -96,10 +96,10 @@ pub struct CorrelateArgs {
     /// Considers only connections of this queue pair number. May be repeated.
     #[arg(long = "qpn", value_name = "N", value_parser = qpn)]
     pub qpns: Vec<Qpn>,
-    /// Measures the time from each event of this kind to the next event of --to, such as `qp 0x11 receive
-    /// SEND`. The direction may be followed by SEND, WRITE, READ, ATOMIC, response, ACK, NAK or the name of a
-    /// packet such as `SEND middle`; if it is not, any packet matches. A leading `file 1` or `file 2`
-    /// distinguishes queue pairs with equal numbers.
+    /// Measures the time from each event of this kind, such as `qp 0x11 receive SEND`, to the next event of
+    /// --to. The direction may be followed by SEND, WRITE, READ, ATOMIC, response, ACK, NAK or the name of a
+    /// packet such as `SEND middle`. Without such a word, the event is any packet in this direction. A leading
+    /// `file 1` or `file 2` distinguishes queue pairs with equal numbers.
     #[arg(long, value_name = "EVENT", requires = "to")]
     pub from: Option<EventKind>,
     /// Event at which the measured time ends.
@@ -147,7 +147,7 @@ fn opcodes(text: &str) -> Result<Opcodes, String> {
         return Ok(Opcodes(vec![Opcode(code)]));
     }
     let lower = text.to_lowercase().replace(['-', '_'], " ");
-    // `correlate` accepts `ack` as the short form of `acknowledge` in its events, so it is accepted here, too.
+    // As in the events of `correlate`, `ack` is short for `acknowledge`.
     let phrase: Vec<&str> = lower
         .split_whitespace()
         .map(|word| if word == "ack" { "acknowledge" } else { word })

@@ -10,7 +10,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric gen xgft 18,18,36 1,18,18 -o tree.net",
             ),
             (
-                "A torus of HDR links without 5 % of its links, for ibsim:",
+                "A torus of HDR links, of which 5 % are omitted, for ibsim:",
                 "ibfabric gen torus 8x8x8 hosts=2 --speed HDR --drop-links 0.05 --seed 7 -o torus.net",
             ),
         ],
@@ -52,7 +52,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         ],
         "sm-ctl" => &[
             ("State and problems of the subnet:", "ibfabric sm ctl status"),
-            ("Metrics without --metrics:", "ibfabric sm ctl metrics"),
+            ("Metrics, even of an SM without --metrics:", "ibfabric sm ctl metrics"),
         ],
         "status" => &[("One JSON object, for scripts:", "ibfabric sm ctl status --json")],
         "sweep" => &[("Apply a changed partition file:", "ibfabric sm ctl sweep")],
@@ -116,7 +116,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         }
         "rdma" => &[
             (
-                "Serve the rping of another machine:",
+                "Serve `rping` clients on another machine:",
                 "ibfabric rdma serve --listen 192.168.77.2 --rping -v",
             ),
             (
@@ -232,7 +232,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric nbd --path 10.0.0.1 --path 10.0.1.1 --device disk0 --socket /run/disk0.sock",
             ),
             (
-                "Export it at NBD's usual TCP port on loopback:",
+                "Export a device at NBD's usual TCP port on loopback:",
                 "ibfabric nbd --path 10.0.0.1 --device disk0 --listen 127.0.0.1:10809",
             ),
             (
@@ -283,7 +283,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
         ],
         "change" => {
-            &[("Capture headers only from now on:", "ibfabric capture change 1 --payload 0")]
+            &[("From now on, capture headers only:", "ibfabric capture change 1 --payload 0")]
         }
         "stop" => &[("Stop all captures of all programs:", "ibfabric capture stop --json")],
         "devinfo" => &[(
@@ -292,7 +292,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         )],
         "serve" => &[
             (
-                "Serve `rdma bw` and `rdma lat` of this machine:",
+                "Serve `rdma bw` and `rdma lat` clients on this machine:",
                 "ibfabric rdma serve --listen 127.0.0.1",
             ),
             (
@@ -301,7 +301,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
         ],
         "ping" => {
-            &[("Ping `rping -s` of another machine:", "ibfabric rdma ping 192.168.77.1 -C 10 -v")]
+            &[("Ping `rping -s` on another machine:", "ibfabric rdma ping 192.168.77.1 -C 10 -v")]
         }
         "cmatose" => {
             &[("Exchange messages with `ucmatose`:", "ibfabric rdma cmatose 192.168.77.1")]
@@ -340,16 +340,16 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric capture read run.pcapng --class cm --verbose",
             ),
             (
-                "Print the RDMA WRITEs of a capture that used UDP port 18517:",
+                "Print the RDMA WRITEs of a capture in which RoCEv2 used UDP port 18517:",
                 "ibfabric capture read run.pcapng --udp-port 18517 --opcode \"rdma write\"",
             ),
         ],
         "completions" => &[
             (
-                "Install it for bash:",
+                "Install the completion script for bash:",
                 "ibfabric completions bash | sudo tee /etc/bash_completion.d/ibfabric",
             ),
-            ("Enable it in this fish:", "ibfabric completions fish | source"),
+            ("Enable completions in this fish shell:", "ibfabric completions fish | source"),
         ],
         "agent" => &[("Run an agent at a port of a local HCA:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],

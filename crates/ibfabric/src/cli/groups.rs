@@ -12,8 +12,9 @@ pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Shell", &["completions", "help"]),
 ];
 
-/// Columns of the names, and columns of a line.
+/// Width of the column of command names, in characters.
 const NAME_WIDTH: usize = 13;
+/// Width of a line, in characters.
 const WIDTH: usize = 80;
 
 /// Returns the template of the help, which lists the commands under their headings. clap has headings for options
@@ -21,7 +22,7 @@ const WIDTH: usize = 80;
 pub(super) fn help_template(command: &clap::Command) -> String {
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     for (heading, names) in GROUPS {
-        write!(text, "\n{heading}:\n").expect("strings can be written");
+        write!(text, "\n{heading}:\n").expect("writes to a String succeed");
         for name in names {
             let about = match *name {
                 "help" => "Prints this text, or the help of a command".to_owned(),
@@ -34,7 +35,7 @@ pub(super) fn help_template(command: &clap::Command) -> String {
             let lines = wrapped(&about, WIDTH - NAME_WIDTH - 2);
             for (number, line) in lines.iter().enumerate() {
                 let name = if number == 0 { name } else { "" };
-                writeln!(text, "  {name:NAME_WIDTH$}{line}").expect("strings can be written");
+                writeln!(text, "  {name:NAME_WIDTH$}{line}").expect("writes to a String succeed");
             }
         }
     }

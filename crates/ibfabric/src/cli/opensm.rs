@@ -207,7 +207,7 @@ fn long(word: &[u8], shown: &str) -> Result<Option<&'static Definition>, String>
     if let Some(exact) = OPTIONS.iter().find(|option| option.1.as_bytes() == name) {
         return Ok(Some(exact));
     }
-    // OpenSM does not have the options of ibfabric, so they do not make its abbreviations ambiguous.
+    // The own options of ibfabric are skipped, so that every abbreviation has the same meaning as in OpenSM.
     let begins = |option: &&Definition| option.1.as_bytes().starts_with(name) && !option.3.is_own();
     let mut matches: Vec<&Definition> = OPTIONS.iter().filter(begins).collect();
     matches.dedup_by_key(|option| option.1);
@@ -291,9 +291,9 @@ pub(crate) fn help(describe: &dyn Fn(&str) -> Option<String>) -> String {
                     .to_owned()
             }
             Meaning::Once => "exit when the subnet is up".to_owned(),
-            Meaning::Verbose => "log more, 0x04 first; may be repeated".to_owned(),
+            Meaning::Verbose => "log one more level, 0x04 first; may be repeated".to_owned(),
             Meaning::Everything => "log everything".to_owned(),
-            Meaning::Debug => "1 or 2: no effect, both are always enabled".to_owned(),
+            Meaning::Debug => "1 or 2: no effect, both modes are always enabled".to_owned(),
             Meaning::Console => "off".to_owned(),
             Meaning::Help => "print this text".to_owned(),
             Meaning::Version => "print the version".to_owned(),

@@ -19,7 +19,7 @@ pub struct RdmaArgs {
 }
 
 impl RdmaCommand {
-    /// Returns how often `--verbose` can be repeated for details of the command itself.
+    /// Returns the subcommand's own number of `--verbose` levels. One more `--verbose` prints run time and peak memory.
     pub(crate) const fn details(&self) -> u8 {
         matches!(self, Self::Devinfo(_) | Self::Serve(_) | Self::Ping(_)) as u8
     }
@@ -54,8 +54,8 @@ pub enum RdmaCommand {
 /// The local HCA.
 #[derive(Clone, Debug, Args)]
 pub struct AdapterArgs {
-    /// Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of
-    /// ibsim, `IBSIM_SOCKNAME` or sim].
+    /// Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: the value of
+    /// `IBSIM_SOCKNAME`, or sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     pub attach: Option<String>,
     /// Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port
@@ -88,7 +88,7 @@ pub struct AdapterArgs {
     pub capture: CaptureArgs,
 }
 
-/// The local address of a program that does not listen at a port of `rdma_cm`.
+/// The local address of a program that does not listen for `rdma_cm` connections.
 #[derive(Clone, Debug, Args)]
 pub struct LocalAddress {
     /// Local address [default: first address of an active interface; a loopback address for peers on
@@ -106,7 +106,7 @@ pub struct DevinfoArgs {
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Prints the limits of the HCA, too.
+    /// Also prints the limits and counters of the HCA.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Prints the result as one JSON object.
@@ -123,32 +123,32 @@ pub struct ServeArgs {
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Port of `rdma_cm` for `rdma bw`, `rdma lat` and other clients of ibfabric, unless --listen has a port.
+    /// `rdma_cm` port for `rdma bw`, `rdma lat` and other clients of ibfabric, unless --listen has a port.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
     /// Also serves `rping` at --rping-port.
     #[arg(long)]
     pub rping: bool,
-    /// Port of `rdma_cm` for rping.
+    /// `rdma_cm` port for rping clients.
     #[arg(long, value_name = "PORT", default_value_t = RPING_PORT)]
     pub rping_port: u16,
     /// Also serves `ucmatose` at --ucmatose-port.
     #[arg(long)]
     pub ucmatose: bool,
-    /// Port of `rdma_cm` for ucmatose.
+    /// `rdma_cm` port for ucmatose clients.
     #[arg(long, value_name = "PORT", default_value_t = UCMATOSE_PORT)]
     pub ucmatose_port: u16,
     /// Messages to exchange with clients of ucmatose.
     #[command(flatten)]
     pub messages: Messages,
-    /// Also serves this program of perftest 4.5-0.17 at --perftest-port. Its client has to be started with
+    /// Also serves clients of this program of perftest 4.5-0.17 at --perftest-port. The clients need the option
     /// `-R`.
     #[arg(long, value_enum, value_name = "PROGRAM")]
     pub perftest: Option<PerftestArg>,
-    /// Port of `rdma_cm` for perftest.
+    /// `rdma_cm` port for perftest clients.
     #[arg(long, value_name = "PORT", default_value_t = PERFTEST_PORT)]
     pub perftest_port: u16,
-    /// Message size of `ib_write_lat` in bytes, which its client does not transmit.
+    /// Message size of `ib_write_lat` in bytes. The client does not report it to the server.
     #[arg(long, value_name = "BYTES", default_value = "2", value_parser = bytes::<u64>(1, MOST))]
     pub perftest_size: u64,
     /// Exits after N clients, with status 2 if the protocol of one of them was not recognised [default:
@@ -172,7 +172,7 @@ pub struct PingArgs {
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Port of `rdma_cm` at the server.
+    /// `rdma_cm` port of the server.
     #[arg(short, long, value_name = "PORT", default_value_t = RPING_PORT)]
     pub port: u16,
     /// Number of pings.
@@ -182,7 +182,7 @@ pub struct PingArgs {
     #[arg(short = 'S', long, value_name = "BYTES", default_value_t = 64,
         value_parser = bytes::<u32>(2, 65_535))]
     pub size: u32,
-    /// Prints the pings.
+    /// Prints the received data of each ping.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Prints the result as one JSON object.
@@ -190,7 +190,7 @@ pub struct PingArgs {
     pub json: bool,
 }
 
-/// The messages of ucmatose, which both ends have to configure equally.
+/// Number and size of the messages of ucmatose. Both ends need the same values.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Messages {
     /// Number of messages of ucmatose in each direction.
@@ -215,10 +215,10 @@ pub struct CmatoseArgs {
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Port of `rdma_cm` at the server.
+    /// `rdma_cm` port of the server.
     #[arg(short, long, value_name = "PORT", default_value_t = UCMATOSE_PORT)]
     pub port: u16,
-    /// Number of connections. The server has to expect as many.
+    /// Number of connections. A `ucmatose` server needs the same number in its option `-c`.
     #[arg(short, long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub connections: u32,
@@ -233,7 +233,7 @@ pub struct CmatoseArgs {
 /// Arguments of `rdma pingpong`.
 #[derive(Debug, Args)]
 pub struct PingpongArgs {
-    /// IP address of the server's TCP port [default: run as the server].
+    /// IP address of the server [default: run as the server].
     pub peer: Option<IpAddr>,
     /// The local address.
     #[command(flatten)]
@@ -323,11 +323,11 @@ pub struct PerfArgs {
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Port of `rdma_cm` at the server [default: 18516; with --perftest 18515].
+    /// `rdma_cm` port of the server [default: 18516; with --perftest 18515].
     #[arg(short, long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// The server is a program of perftest 4.5-0.17 with `-R`, such as `ib_write_bw`. Its operation, sizes
-    /// and counts have to be equal to these options.
+    /// The server is a program of perftest 4.5-0.17 with `-R`, such as `ib_write_bw`. It needs the same
+    /// operation, sizes and counts as this client.
     #[arg(long)]
     pub perftest: bool,
     /// Operation to measure.
@@ -349,7 +349,7 @@ pub struct PerfArgs {
     #[arg(short = 'q', long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub qp: u32,
-    /// Prints errors only. `-q` is the number of queue pairs, as in perftest.
+    /// Prints errors only. There is no short form, because `-q` is the number of queue pairs, as in perftest.
     #[arg(long, help_heading = "Global options")]
     pub quiet: bool,
     /// Prints the result as one JSON object.

@@ -22,8 +22,9 @@ const PARAMETERS: &str = "\
 Defaults are in parentheses.
 fat-tree: switches of RADIX ports in 2 or 3 LEVELS (2). D:U is the ratio of hosts to uplinks of a
   leaf (1:1). P is the number of parallel links from leaf to spine (1), Q from spine to core (P).
-  hosts is the number of hosts per leaf. leaves and spines are numbers per fabric or, with 3 levels,
-  per pod. Omitted parameters get the values of the largest tree that RADIX allows.
+  hosts is the number of hosts per leaf. leaves and spines are the numbers of these switches per
+  fabric or, with 3 levels, per pod. Omitted parameters get the values of the largest tree that
+  RADIX allows.
 xgft: a node of level i has Mi children, and a node of the level below has Wi parents, over Pi
   parallel links (1). Level 0 has the hosts: XGFT(h; M1..Mh; W1..Wh).
 k-ary-n-tree: N levels of switches with K ports down and K up.
@@ -37,9 +38,9 @@ pub enum ScopeArg {
     /// Packets from host to host.
     #[default]
     Hosts,
-    /// Also packets between hosts and switch port 0.
+    /// Packets from host to host, and packets between hosts and switch port 0.
     Management,
-    /// Also packets from switch to switch.
+    /// All packets, including packets from switch to switch.
     Everything,
 }
 
@@ -124,10 +125,10 @@ pub struct SubnetArgs {
     /// File of SL to VL mappings, in the format of OpenSM's opensm-sl2vl.dump [default: SL n on VL n].
     #[arg(long, value_name = "FILE")]
     pub sl2vl: Option<PathBuf>,
-    /// Adds the effective bisection bandwidth and the contention of the shift pattern.
+    /// Also prints the effective bisection bandwidth and the contention of the shift pattern.
     #[arg(long)]
     pub metrics: bool,
-    /// Seed of the random bisections.
+    /// Seed of the random bisections of --metrics.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Prints the result as one JSON object.
@@ -155,9 +156,9 @@ pub struct RouteArgs {
 /// The routing engines of a subnet.
 #[derive(Debug, Args)]
 pub struct RoutingArgs {
-    /// Routing engines in order of preference: minhop, updn, ftree, lash, dor, file. minhop is the last
-    /// resort unless no_fallback is in the list. auto: minhop; the SM then tries updn and lash if the routes
-    /// of minhop have a credit loop [default: auto].
+    /// Routing engines in order of preference: minhop, updn, ftree, lash, dor, file. If all of them fail, minhop
+    /// is used, unless no_fallback is in the list. auto selects minhop. With auto, the SM also tries updn and
+    /// lash if the routes of minhop have a credit loop [default: auto].
     #[arg(short = 'R', long, visible_alias = "routing_engine", value_name = "LIST")]
     pub engine: Option<EngineList>,
     /// Options of specific engines.
@@ -186,21 +187,22 @@ pub struct EngineArgs {
     /// File of port GUIDs of I/O nodes (ftree).
     #[arg(short = 'G', long, visible_alias = "io_guid_file", value_name = "FILE")]
     pub io_guids: Option<PathBuf>,
-    /// Maximum number of hops in the reverse direction on a path to an I/O node (ftree) [default: 0].
+    /// Maximum number of upward hops after downward hops on a path to an I/O node (ftree) [default: 0].
     #[arg(short = 'H', long, alias = "max_reverse_hops", value_name = "N",
         value_parser = in_range(0, 255))]
     pub max_reverse_hops: Option<u64>,
-    /// Starts the numbering of the tree at its first root (ftree).
+    /// Starts the indexing of switches at the roots instead of at the first leaf (ftree).
     #[arg(long, alias = "quasi_ftree_indexing")]
     pub quasi_ftree_indexing: bool,
     /// File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or
     /// the GUID of a port, which stands for the switch port linked to it.
     #[arg(short = 'i', long, alias = "ignore_guids", value_name = "FILE")]
     pub ignore_guids: Option<PathBuf>,
-    /// File of port GUIDs to route first, in this order.
+    /// File of port GUIDs whose LIDs are routed first, in the order of the file.
     #[arg(short = 'X', long, alias = "guid_routing_order_file", value_name = "FILE")]
     pub guid_routing_order: Option<PathBuf>,
-    /// File of switch ports to try first, in this order. Each line has a switch GUID and its port numbers.
+    /// File of the switch ports that are considered first when a port is chosen, in the order of the file. Each
+    /// line has a switch GUID and port numbers.
     #[arg(short = 'O', long, aliases = ["dimn_ports_file", "port_search_ordering_file"], value_name = "FILE")]
     pub port_search_ordering: Option<PathBuf>,
     /// File of link weights, in hops. Each line has a switch GUID, a port number and a weight.
@@ -210,16 +212,18 @@ pub struct EngineArgs {
     /// and a number.
     #[arg(short = 'm', long, alias = "ids_guid_file", value_name = "FILE")]
     pub ids_guids: Option<PathBuf>,
-    /// Connects root switches to each other (updn, ftree).
+    /// Also computes routes between root switches (updn), or from switches above the leaves to other switches
+    /// (ftree).
     #[arg(short = 'z', long, alias = "connect_roots")]
     pub connect_roots: bool,
     /// Includes routes to switches in link load equalisation.
     #[arg(long, alias = "port_profile_switch_nodes")]
     pub port_profile_switch_nodes: bool,
-    /// Starts the search for the least loaded port at another port for each LID.
+    /// Starts the search for the least loaded port one port further whenever the average number of LIDs per
+    /// port grows by one.
     #[arg(long)]
     pub port_shifting: bool,
-    /// Selects randomly among the least loaded ports, with this seed; 0 disables it [default: 0].
+    /// Selects randomly among the least loaded ports, with this seed; 0 disables the random choice [default: 0].
     #[arg(long, value_name = "SEED", value_parser = in_range(0, u32::MAX.into()))]
     pub scatter_ports: Option<u64>,
     /// Exempts the ports of --guid-routing-order from --scatter-ports.
@@ -231,13 +235,13 @@ pub struct EngineArgs {
     /// Number of data VLs of each link (lash) [default: 8].
     #[arg(long, value_name = "N", value_parser = in_range(1, 15))]
     pub virtual_lanes: Option<u64>,
-    /// File of forwarding tables to load (file).
+    /// File of forwarding tables that the engine loads (file).
     #[arg(short = 'U', long, visible_alias = "lfts_file", value_name = "FILE")]
     pub lfts: Option<PathBuf>,
-    /// LID matrix file to load (file).
+    /// LID matrix file that the engine loads (file).
     #[arg(short = 'M', long, visible_alias = "lid_matrix_file", value_name = "FILE")]
     pub lid_matrix: Option<PathBuf>,
-    /// File of forwarding tables. Their entries are kept if their port is still a least-hop port (minhop,
+    /// File of existing forwarding tables. An entry is kept if its port is still a least-hop port (minhop,
     /// updn, dor).
     #[arg(long, value_name = "FILE")]
     pub keep_lfts: Option<PathBuf>,

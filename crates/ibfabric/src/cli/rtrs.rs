@@ -40,17 +40,17 @@ pub struct RtrsArgs {
 /// The subcommands of `rtrs`.
 #[derive(Debug, Subcommand)]
 pub enum RtrsCommand {
-    /// Serves block devices to RNBD clients: of ibfabric and of Linux kernels.
+    /// Serves block devices to the RNBD clients of ibfabric and of Linux kernels.
     #[command(after_long_help = examples_text("rtrs-serve"))]
     Serve(Box<ServeArgs>),
-    /// Benchmarks and verifies a device of an RNBD server: of ibfabric or of a Linux kernel.
+    /// Benchmarks and verifies a device of an RNBD server, which is ibfabric or a Linux kernel.
     #[command(after_long_help = examples_text("rtrs-bench"))]
     Bench(Box<BenchArgs>),
     /// Prints statistics of a running program, and changes its paths.
     #[command(after_long_help = examples_text("rtrs-ctl"))]
     Ctl(CtlArgs),
     /// Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel,
-    /// until it is unmounted or receives a signal.
+    /// until the file system is unmounted or the program receives a signal.
     #[command(after_long_help = examples_text("rtrs-mount"))]
     Mount(MountArgs),
 }
@@ -58,8 +58,8 @@ pub enum RtrsCommand {
 /// The local ports, and parameters of the transport.
 #[derive(Clone, Debug, Args)]
 pub struct LinkArgs {
-    /// Attaches to ports of the running `ibfabric sim` with this name [default name: as for clients of ibsim,
-    /// `IBSIM_SOCKNAME` or sim].
+    /// Attaches to ports of the running `ibfabric sim` with this name [default name: the value of
+    /// `IBSIM_SOCKNAME`, or sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     pub attach: Option<String>,
     /// Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port
@@ -112,7 +112,7 @@ impl LinkArgs {
 /// Arguments of `rtrs serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Local address to listen at, preferably on loopback or on a private network, with its port of `rdma_cm`. May be
+    /// Local address to listen at, preferably on loopback or on a private network, and its `rdma_cm` port. May be
     /// repeated.
     #[arg(
         long,
@@ -122,17 +122,17 @@ pub struct ServeArgs {
     )]
     #[arg(value_parser = own_address)]
     pub listen: Vec<ListenAddress>,
-    /// Device to export: a file, a block device, or memory of this size (mem:64M). May be repeated.
+    /// Device to export: a file, a block device, or memory of the size SIZE, such as mem:64M. May be repeated.
     #[arg(long, value_name = "NAME=FILE|mem:SIZE|DEVICE", required = true)]
     pub export: Vec<ExportArg>,
-    /// Port of `rdma_cm` for --attach, and for each --listen without a port.
+    /// `rdma_cm` port for --attach, and for each --listen without a port.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
     /// Queue depth of a session: maximum number of outstanding requests.
     #[arg(long, value_name = "N", default_value = "512", value_parser = in_range(1, 8192))]
     pub queue_depth: u64,
-    /// Maximum data size of a request, in bytes. Linux clients need chunks (data and headers) whose size is a
-    /// power of two.
+    /// Maximum data size of a request, in bytes. For Linux clients, the sum of data and header sizes has to be a
+    /// power of two, as by default.
     #[arg(long, value_name = "BYTES", default_value = "126976", value_parser = bytes::<u64>(4096, 4 << 20))]
     pub max_io_size: u64,
     /// Does not invalidate the rkeys of chunks after each request. This is faster, but a client can change
@@ -157,14 +157,14 @@ pub struct ServeArgs {
 #[derive(Clone, Debug, Args)]
 pub struct RemoteArgs {
     /// Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On
-    /// a simulated fabric an end is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a
-    /// name that --acm resolves. Paths without a local end start at the ports of --node in turn.
+    /// a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a
+    /// name that --acm resolves. Paths without a local address start at the ports of --node in turn.
     #[arg(long, value_name = "[SRC@]ADDR", required = true)]
     pub path: Vec<RequestedPath>,
     /// Name of the device at the server.
     #[arg(long, value_name = "NAME")]
     pub device: String,
-    /// Port of `rdma_cm` at the server.
+    /// `rdma_cm` port of the server.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
     /// Name of the session [default: from the names of the machine and process].
@@ -179,11 +179,11 @@ pub struct RemoteArgs {
     /// Requests the server to invalidate the rkey of each read, instead of invalidating it locally.
     #[arg(long)]
     pub need_invalidation: bool,
-    /// Maximum time in seconds until the device is open at startup.
+    /// Time limit in seconds for opening the device at startup.
     #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
     pub connect_timeout: Duration,
     /// Assumes that a Linux server kept its unflushed writes if all paths were lost. Otherwise the next flush
-    /// fails once, because those writes may be lost with the server. Servers of ibfabric report it
+    /// fails once, because those writes may be lost with the server. Servers of ibfabric report lost writes
     /// themselves.
     #[arg(long)]
     pub trust_cache: bool,
@@ -233,7 +233,7 @@ pub struct BenchArgs {
     /// Run time in seconds.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub runtime: Duration,
-    /// Maximum number of bytes to read or write, or with the suffix K, M or G [default: no limit but
+    /// Maximum number of bytes to read or write, with or without the suffix K, M or G [default: limited only by
     /// --runtime].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub io_size: Option<u64>,

@@ -55,7 +55,7 @@ pub struct ServeArgs {
         value_parser = socket_name)]
     pub name: String,
     /// Listens on this UDP port of the loopback device instead of on Unix sockets; the value of
-    /// `IBSIM_SERVER_PORT` for clients. Clients get the free ports after it. Console: `sim ctl --port N`.
+    /// `IBSIM_SERVER_PORT` for clients. Clients get free ports above this port. Console: `sim ctl --port N`.
     #[arg(long, value_name = "N", value_parser = port, conflicts_with = "replay")]
     pub port: Option<u16>,
     /// Runs an SM at the first host with these routing engines [default: auto]. READY is printed once the
@@ -70,18 +70,19 @@ pub struct ServeArgs {
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// File of commands with times: lines of `at TIME COMMAND`.
+    /// File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`.
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// Injects N random faults within --random-time, and repairs them at its end.
+    /// Injects N random faults within the time of --random-time, and repairs them at the end of that time.
     #[arg(long, value_name = "N", default_value_t = 0,
         value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub random_faults: u32,
-    /// Period of the random faults, such as 30s.
+    /// Time within which --random-faults injects faults, such as 30s.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time,
         requires = "random_faults")]
     pub random_time: Duration,
-    /// File of port IP addresses that replace the derived ones: lines of `GUID ADDRESS …`.
+    /// File of IP addresses of ports, which replace the addresses that the simulator assigns: lines of
+    /// `GUID ADDRESS …`.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub addresses: Option<PathBuf>,
     /// Writes all sent and lost packets to a pcapng file; - for standard output.
@@ -156,9 +157,9 @@ impl ServeArgs {
 pub enum LevelArg {
     /// Clients, links, port states, traps, commands and lost packets.
     Events,
-    /// Also sent and delivered datagrams.
+    /// Events, and sent and delivered datagrams.
     Datagrams,
-    /// Also every packet at every port.
+    /// Events, datagrams, and every packet at every port.
     Hops,
 }
 

@@ -66,14 +66,14 @@ pub enum Question {
 /// Arguments of `sm` without a subcommand.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where the subnet is: in this process, in another process, or behind a real port.
+    /// The subnet's location: simulated in this process, simulated in another process, or behind a real port.
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// GUID of the local port, if --umad does not name one. With --attach it has to be the port of the node.
+    /// GUID of the local port. If --umad, --attach or --node selects the port, the GUID has to be that of this port.
     #[arg(short = 'g', long, value_name = "GUID")]
     pub guid: Option<Guid>,
-    /// Becomes standby if another SM is master, and takes over when the master fails. Otherwise an SM on a
-    /// real port, or with --once, exits with status 2.
+    /// Becomes standby if another SM is master, and takes over when the master fails. Without this option, an SM on a
+    /// real port, or with --once, then exits with status 2.
     #[arg(long)]
     pub standby: bool,
     /// OpenSM configuration file; command-line options override it [default on a real port:
@@ -171,7 +171,7 @@ pub struct ServeArgs {
     /// port: /var/cache/opensm].
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub cache_dir: Option<PathBuf>,
-    /// Uses the LIDs of the cache also when it takes over from a failed master.
+    /// Uses the LIDs of the cache also when this SM takes over from a failed master.
     #[arg(short = 'x', long, alias = "honor_guid2lid", help_heading = "Files")]
     pub honor_guid2lid: bool,
     /// Runs in the background.
@@ -202,7 +202,8 @@ pub struct PlaceArgs {
     /// environment, as for libumad2sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", group = "place")]
     pub attach: Option<String>,
-    /// Node of the simulated fabric that runs the SM [default: the first node; with --attach `SIM_HOST`].
+    /// Node of the simulated fabric that runs the SM [default: the first node; with --attach the
+    /// value of `SIM_HOST`].
     #[arg(long, value_name = "NODE", conflicts_with = "umad")]
     pub node: Option<String>,
     /// Port of a local HCA, such as `mlx5_0:1` [default: first with an active link].

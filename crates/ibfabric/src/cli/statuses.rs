@@ -27,7 +27,7 @@ const TERMINATED: &str =
 /// Returns the exit statuses as one line for the help.
 pub(super) fn summary() -> &'static str {
     "Exit status: 0 no problems found, 1 problems found, 2 unusable input, 3 inconclusive; 130 and 143 if \
-     SIGINT or SIGTERM stopped the command early. The man pages have those of each command."
+     SIGINT or SIGTERM stopped the command early. The man page of each command lists its exit statuses."
 }
 
 /// Returns the exit statuses of the command with this man page, such as `ibfabric-sim-ctl`, and their meanings; `None`

@@ -47,7 +47,7 @@ pub struct StationArgs {
     /// HCA, such as `mthca0` or `mlx5_0` [default: first with an active link].
     #[arg(short = 'I', long, visible_alias = "umad", value_name = "DEV[:PORT]", group = "station")]
     pub device: Option<String>,
-    /// Port number of the HCA.
+    /// Port number, at the HCA of -I.
     #[arg(short = 'p', long, value_name = "PORT", conflicts_with = "attach",
         value_parser = clap::value_parser!(u8).range(1..=254))]
     pub port: Option<u8>,
@@ -55,7 +55,7 @@ pub struct StationArgs {
     /// environment, as for libumad2sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", group = "station")]
     pub attach: Option<String>,
-    /// Node of the simulated fabric to attach to [default: `SIM_HOST`, or the first node].
+    /// Node of the simulated fabric to attach to [default: with --attach the value of `SIM_HOST`, or the first node].
     #[arg(long, value_name = "NODE", conflicts_with_all = ["device", "port"])]
     pub node: Option<String>,
 }
@@ -91,7 +91,7 @@ pub struct TracerArgs {
     /// that of the console of `ibfabric sim`.
     #[arg(long, value_name = "FILE", requires = "sim")]
     pub commands: Option<PathBuf>,
-    /// Hides the traps that --commands cause from the SM of --sim.
+    /// The SM of --sim does not receive the traps that --commands cause.
     #[arg(long, requires = "commands")]
     pub suppress_traps: bool,
     /// Number of retries of a request.
@@ -122,7 +122,7 @@ pub struct TracerArgs {
     #[arg(long, value_name = "LID", conflicts_with_all = ["from", "reverse"],
         value_parser = in_range(0xc000, 0xfffe))]
     pub mlid: Option<u64>,
-    /// `SM_Key`, for which the SA reveals the members of a group [default: 1].
+    /// `SM_Key` in the SA query for the members of the group; the SA returns them only with the right key [default: 1].
     #[arg(long, value_name = "KEY", requires = "mgid")]
     pub smkey: Option<u64>,
     /// Source of the path: a LID, a GID or a port GUID [default: the local port].
@@ -134,13 +134,15 @@ pub struct TracerArgs {
     /// Source of the forwarding tables and links.
     #[arg(long, value_enum, default_value = "direct")]
     pub via: ViaArg,
-    /// Sends no requests to agents: prints the paths of the forwarding tables, which proves nothing.
+    /// Sends no requests to agents. Prints the paths of the forwarding tables, without a proof that packets take them.
     #[arg(long)]
     pub no_agents: bool,
-    /// Counts, at each switch, the packets to exactly the destination LID by egress port.
+    /// Checks by the counters of each switch out of which port it sends packets to the destination LID. Takes some
+    /// hundred requests per hop.
     #[arg(long, conflicts_with_all = ["no_agents", "mgid", "mlid"])]
     pub exact: bool,
-    /// Significance level: silence counts as a fault if the probability of its being chance is below P.
+    /// Significance level: missing responses count as a fault if random packet loss would cause them with a probability
+    /// of at most P.
     #[arg(long, value_name = "P", default_value_t = 1e-6, value_parser = probability)]
     pub error_probability: f64,
     /// Service level of requests to agents.
@@ -156,7 +158,7 @@ pub struct TracerArgs {
     #[arg(long, value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub window: u16,
-    /// File of names by node GUID, which replace the node descriptions.
+    /// Node name map: file of node GUIDs with names, which are printed instead of the node descriptions.
     #[arg(long, value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
     /// Prints all hops of each path, with the evidence for each.

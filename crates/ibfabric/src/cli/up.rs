@@ -8,20 +8,20 @@ use ib_routing::EngineList;
 use super::capture::live::CaptureArgs;
 use super::values::{ListenAddress, page_address};
 
-/// The fabric of `up` and `selftest`, and its block device.
+/// Options of `up` and `selftest` for the simulated fabric and its block device.
 #[derive(Debug, Args)]
 pub struct StackArgs {
     /// Fabric file: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard input
     /// [default: a fat tree of 12 switches and 32 hosts].
     pub fabric: Option<PathBuf>,
-    /// Routing engines in order of preference. auto: minhop, then updn and lash if its routes have a credit
+    /// Routing engines in order of preference. auto: minhop, then updn and lash if the routes of minhop have a credit
     /// loop.
     #[arg(short = 'R', long, value_name = "LIST", default_value = "auto")]
     pub engine: EngineList,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// File of console commands with times: lines of `at TIME COMMAND`.
+    /// File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`.
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
     /// Name of the simulator; the value of `IBSIM_SOCKNAME` for clients, and of `--attach`.
@@ -30,8 +30,8 @@ pub struct StackArgs {
     /// Size of the device disk0, in bytes or with the suffix K, M, G or T.
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = super::values::size)]
     pub size: u64,
-    /// NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the user's directory for sockets, or for
-    /// temporary files].
+    /// NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the directory `XDG_RUNTIME_DIR`, or else in the directory
+    /// for temporary files].
     #[arg(long, value_name = "PATH")]
     pub nbd: Option<PathBuf>,
 }

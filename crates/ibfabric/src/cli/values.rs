@@ -100,7 +100,7 @@ pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 /// Parses the address of a web page, which is served to this machine only.
 pub(crate) fn page_address(text: &str) -> Result<ListenAddress, String> {
     let listen: ListenAddress = text.parse()?;
-    // The page refuses requests whose `Host` header is another address.
+    // With any other address in the `Host` header, the page would refuse the request.
     let own = ["127.0.0.1", "::1"].into_iter().any(|own| own.parse() == Ok(listen.address));
     if own {
         Ok(listen)
@@ -109,8 +109,8 @@ pub(crate) fn page_address(text: &str) -> Result<ListenAddress, String> {
     }
 }
 
-/// Returns the name of the simulator that `--attach` selects. Without a name, the environment selects it as for
-/// clients of ibsim.
+/// Returns the name of the simulator that `--attach` selects. If `name` is empty, returns the value of
+/// `IBSIM_SOCKNAME`, or else `sim`.
 pub(crate) fn simulator(name: &str) -> String {
     let named = Some(name.to_owned()).filter(|name| !name.is_empty());
     let usual = || std::env::var("IBSIM_SOCKNAME").ok().filter(|name| !name.is_empty());

@@ -1,4 +1,4 @@
-//! `ibfabric sm`: runs a subnet manager; also under OpenSM's name.
+//! `ibfabric sm`: runs a subnet manager. Under the name `opensm`, it accepts OpenSM's command line.
 //!
 //! | module | holds |
 //! |---|---|
@@ -60,7 +60,7 @@ fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
 
 /// Runs the SM; prints a report each time that the subnet comes up.
 fn manage(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
-    // An SM that runs in the background has no standard output, so pending output is written first.
+    // An SM that goes into the background loses standard output, so pending output is written before.
     out.flush()?;
     let requested = request.settings.config.routing.engines.to_string();
     let mut print = |up: &SubnetUp<'_>| {

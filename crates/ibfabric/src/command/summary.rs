@@ -182,7 +182,7 @@ fn print_problems(
     Ok(())
 }
 
-/// At most this many of the most loaded links are printed.
+/// The maximum number of most loaded links to print.
 const LINKS_SHOWN: usize = 5;
 
 /// Prints the links with the highest load, unless all have the same load.

@@ -35,7 +35,7 @@ pub(crate) fn self_test(args: &SelftestArgs, output: &mut Output) -> Result<Verd
     start(&args.stack, args.pcap.as_deref(), task, output)
 }
 
-/// Starts the stack. `pcap` is the file of its capture.
+/// Runs `task` on the simulated fabric. Fails if the capture file `pcap` is also an input file.
 fn start(
     args: &StackArgs,
     pcap: Option<&Path>,

@@ -8,7 +8,7 @@ pub(crate) use ib_daemons::result_file::{replace, temporary_path};
 
 use crate::failure::Failure;
 
-/// Writes the result file at `path`, which a user has specified by an option. [`replace`] replaces an existing file.
+/// Writes the result file at `path`, which an option names. Replaces an existing file as [`replace`] does.
 ///
 /// # Errors
 /// Fails with a message that contains the name of the file.

@@ -8,7 +8,7 @@ struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no thread has panicked").extend(bytes);
+        self.0.lock().expect("no writer has panicked").extend(bytes);
         Ok(bytes.len())
     }
 
@@ -19,7 +19,7 @@ impl Write for Sink {
 
 impl Sink {
     fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("no thread has panicked").clone())
+        String::from_utf8(self.0.lock().expect("no writer has panicked").clone())
             .expect("the output is UTF-8")
     }
 }

@@ -35,7 +35,7 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     options(&lab, "again", "");
     write("");
     let mut command = Command::new("sh");
-    // With this umask, new files are world-writable by default.
+    // With this umask, new files are world-writable unless the service restricts their mode.
     command.args(["-c", "umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ibfabric"), "acm"]);
     let config = directory.join("again");
     command.args(["--attach", &lab.simulator, "--node", "host-2", "--socket", path(&socket)]);
@@ -188,7 +188,7 @@ fn changed_route_file_is_reloaded() {
 
 /// Runs a shell script in a mount namespace with an empty /run.
 ///
-/// Returns true if the script has succeeded, and the output. Returns `None` if the system allows no such namespace.
+/// Returns whether the script succeeded, and its output. Returns `None` if the namespace cannot be created.
 fn with_own_run(script: &str, lab: &Lab, config: &str) -> Option<(bool, String)> {
     let prepared = format!("mount -t tmpfs none /run && echo prepared && {{ {script}; }}");
     let mut command = Command::new("unshare");
@@ -243,7 +243,7 @@ fn metrics_count_requests() {
             break page;
         }
     };
-    let (head, body) = page.split_once("\r\n\r\n").expect("the HTTP header ends");
+    let (head, body) = page.split_once("\r\n\r\n").expect("an empty line ends the HTTP header");
     assert!(head.starts_with("HTTP/1.") && head.contains(" 200 "), "{head}");
     assert!(head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
     let of_endpoint = "{device=\"host-0\",port=\"1\",pkey=\"0xffff\"}";
@@ -251,7 +251,7 @@ fn metrics_count_requests() {
         let line = format!("ibfabric_acm_{name}{labels} ");
         let values: Vec<&str> = body.lines().filter_map(|it| it.strip_prefix(&line)).collect();
         let [value] = values[..] else { panic!("{line}: found {values:?}: {body}") };
-        value.parse::<u64>().expect("the text is a number")
+        value.parse::<u64>().expect("the metric's value is an integer")
     };
     // The service has resolved all three requests of the client.
     for (name, expected) in [("resolve_total", 3), ("error_total", 0), ("no_data_total", 0)] {

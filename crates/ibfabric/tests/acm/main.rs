@@ -223,8 +223,8 @@ fn pipelined_requests_are_answered_without_delay() {
 fn requests_before_half_close_are_all_answered() {
     let lab = Lab::new("much", &[]);
     lab.resolves(&mut lab.client());
-    // The name `nobody` cannot be resolved. Its 1100 requests exceed the limit of 1024 pending requests per client. The
-    // second host's name is cached, so its requests are answered at once.
+    // The name `nobody` cannot be resolved, and 1100 requests for it exceed the limit of 1024 pending requests per
+    // client. The second host's name is cached, so the service answers requests for this name at once.
     for (name, count) in [("nobody", 1100), (HOSTS[1], 30_000)] {
         let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
         let mut writer = stream.try_clone().expect("the descriptor can be duplicated");
@@ -234,7 +234,7 @@ fn requests_before_half_close_are_all_answered() {
         });
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("the time limit can be set");
         for number in 0..count {
-            assert!(answer(&mut stream).is_some(), "{name}: found {number} replies");
+            assert!(answer(&mut stream).is_some(), "{name}: {number} of {count} replies");
         }
         assert!(answer(&mut stream).is_none());
         writing.join().expect("the writer has sent all requests");
@@ -319,8 +319,8 @@ fn socket_admits_owner_and_group_tcp_only_loopback() {
     let lab = Lab::new("access", &["--listen", "127.0.0.1:0"]);
     let mode = fs::metadata(lab.path(0)).expect("the socket exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
-    // Finds the listening TCP sockets of the service: /proc/ID/fd has the inode numbers of its sockets, and
-    // /proc/ID/net/tcp has the addresses and states of all TCP sockets.
+    // Finds the listening TCP sockets of the service by their inode numbers. /proc/ID/fd has the inode numbers of all
+    // sockets of the service. /proc/ID/net/tcp has the inode numbers, addresses and states of all TCP sockets.
     let id = lab.services[0].0.id();
     let table = fs::read_to_string(format!("/proc/{id}/net/tcp")).expect("the file can be read");
     let own: Vec<String> = fs::read_dir(format!("/proc/{id}/fd"))
@@ -446,7 +446,8 @@ fn acme_writes_files_that_service_reads() {
     fs::create_dir(&directory).expect("the directory can be created");
     let place = directory.to_str().expect("the path is UTF-8");
     let by_ibsim = format!("--attach={}", lab.simulator);
-    // acme attaches to the port of host-1 as an ACM service. A port accepts only one, so the running services exit.
+    // acme attaches to the port of host-1 as an ACM service. A port accepts only one ACM service, so the test
+    // stops the running services.
     drop(lab.services.into_iter());
     let addresses = directory.join("ibacm_addr.cfg");
     for by in [&["--attach", &lab.simulator][..], &[&by_ibsim]] {

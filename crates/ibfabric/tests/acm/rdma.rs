@@ -116,8 +116,8 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
     // The program does not cache paths, so each connection queries the service.
     write_over(&lab, Some(&good.socket), "3");
     assert_eq!(good.requests.load(Ordering::Relaxed), 4);
-    // The client queries the SA if the service is missing, or if the service's path starts at another port or has
-    // an unknown MTU.
+    // The client queries the SA in three cases: the service's path starts at another port than the client's, the path
+    // has an unknown MTU code, or the service is missing.
     let other = OnePath::start(other, PathRecord { sgid: path.dgid, ..small });
     let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
     let gone = lab.directory.path().join("gone.sock");

@@ -27,7 +27,7 @@ fn stream_lasts_until_reader_closes_pipe() {
         count += 1;
     }
     assert!(count > 1000, "{count}");
-    // The test no longer reads from the pipe, but the server continues.
+    // The test no longer reads from the pipe, but the server continues to exchange messages with the client.
     let messages = || {
         let listed = server.object(&["list"], &[]);
         number(&listed["programs"][0]["qps"][0]["messages"])
@@ -57,9 +57,9 @@ fn stream_lasts_until_reader_closes_pipe() {
 }
 
 /// Checks that each packet is captured or counted as overwritten, although 16 queue pairs use very small ring buffers.
-/// The file has to match the counters.
+/// The numbers of packets in the file have to equal those that `capture stop` reports.
 ///
-/// `IBFABRIC_PACKETS` sets the minimum number of packets.
+/// The environment variable `IBFABRIC_PACKETS` sets how many packets the server receives at least [default: 100,000].
 #[test]
 fn all_lost_packets_are_counted() {
     const QPS: u64 = 16;
@@ -111,11 +111,13 @@ fn all_lost_packets_are_counted() {
     );
 }
 
-/// Compares the drop counts of the packets in a file with the numbers of overwritten packets that `stop` reported.
+/// Compares the drop counts of the packets in `file` with the numbers of overwritten packets in `stopped`. `stopped` is
+/// the report of `capture stop`.
 ///
-/// - For each queue pair and direction, the sum of the drop counts must not exceed the number of overwritten packets.
-/// - With the statistics at the end of the file, the totals must be equal.
-/// - The packets must be ordered by time.
+/// - For each queue pair and direction, the sum of the drop counts does not exceed the number of overwritten packets.
+/// - If `capture read` stops before the statistics at the end of the file, it prints the sum of all drop counts.
+/// - If `capture read` also reads the statistics, it prints the total number of overwritten packets.
+/// - The packets are ordered by time.
 fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let path = file.to_str().expect("the path is UTF-8");
     let read = |words: &[&str]| {

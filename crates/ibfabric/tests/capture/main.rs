@@ -86,7 +86,8 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Checks that the packet counts of a capture or of a queue pair add up.
+/// Checks the packet counts of a capture or of a queue pair. Each packet is captured, overwritten, unwritten or
+/// skipped.
 fn check_counts(info: &Value) {
     let known = ["captured", "overwritten", "unwritten", "skipped"]
         .map(|key| number(&info[key]))
@@ -280,7 +281,7 @@ fn trigger_keeps_packets_before_queue_pair_failure() {
     wait(|| running(&server.object(&["list"], &[])).then_some(()));
     let so_far = server.object(&["list"], &[]);
     assert_eq!(so_far["programs"][0]["captures"][0]["captured"], Value::from(0), "{so_far}");
-    // The client gets SIGTERM and disconnects, which also ends the queue pair of the server.
+    // The client gets SIGTERM and disconnects, so the server destroys its queue pair, too.
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
     client.wait().expect("the process can be awaited");
     // The file contains as many packets as the capture has counted.

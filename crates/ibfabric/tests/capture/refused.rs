@@ -53,7 +53,7 @@ fn unusable_options_are_rejected_with_reason() {
     let output = server.capture(&["list"], &["--messages", "1"]);
     let printed = text(&output.stderr);
     assert!(printed.contains("carries MADs") && printed.contains("start --qpn 1"), "{printed}");
-    // A full disk ends the capture, but not the program.
+    // If the capture file cannot be written, the server still serves clients. `stop` reports the error.
     server.object(&["start"], &["-w", "/dev/full"]);
     let client = server.client(100, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));

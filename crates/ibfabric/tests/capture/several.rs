@@ -1,9 +1,9 @@
-//! Several captures of one program, and captures that write several files.
+//! Tests concurrent captures of one program, and captures that write rotated files.
 
 use super::*;
 
-/// If the size limit is less than the file header, each file still gets at least one packet, and the capture can be
-/// stopped.
+/// If the limit `filesize` of rotated files is less than the size of their headers, each file still gets at least one
+/// packet. The capture can still be stopped.
 #[test]
 fn tiny_rotated_files_still_have_packets() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");

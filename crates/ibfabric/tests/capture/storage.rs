@@ -78,8 +78,8 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let adapters = wait(|| Some(listed(&storage.process)).filter(have_requests));
     assert_eq!(adapters[0]["address"], "127.0.0.1");
     assert_eq!(adapters[1]["address"], "127.0.0.3");
-    // The capture of the option --pcap has all queue pairs until it is stopped. Only then can another capture have
-    // them.
+    // The server's option --pcap starts capture 1, which includes all queue pairs until it is stopped. Only then can
+    // the second capture include them.
     assert!(adapters[1]["qps"][0]["captured"].as_bool().expect("the value is a boolean"));
     let number = captures(&storage.process, &["start", "-w", &started])["capture"].to_string();
     let first = captures(&storage.process, &["stop", "1"]);
@@ -143,7 +143,7 @@ fn hosts_of_up_are_listed_and_captured() {
     let mut lines = lines.map_while(Result::ok);
     assert!(lines.any(|line| line == "READY"));
     let adapters = listed(&up);
-    assert_eq!(adapters.len(), 32, "each host has one HCA");
+    assert_eq!(adapters.len(), 32, "expected one HCA per host");
     let connected = |it: &&Value| it["qps"].as_array().is_some_and(|qps| qps.iter().any(is_rc));
     fn is_rc(qp: &Value) -> bool {
         qp["type"] == "RC" && qp["captured"] == true
@@ -193,7 +193,7 @@ fn full_disk_keeps_all_whole_packets() {
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("File too large"), "{printed}");
     let length = fs::metadata(&path).expect("the file exists").len();
-    // The next packet did not fit. A packet takes at most 4400 bytes of the file.
+    // The file ends at most one packet below its size limit. A packet takes at most 4400 bytes of the file.
     assert!((KIB * 1024 - 4400..=KIB * 1024).contains(&length), "{length}");
     let (found, _) = packets(Path::new(&path));
     assert!(found.values().sum::<u64>() > KIB / 5, "{found:?}");

@@ -13,7 +13,7 @@ fn run(words: &[&str]) -> Output {
     ibfabric(words).output().expect("the program can be started")
 }
 
-/// Returns the printed results and messages.
+/// Returns the text of standard output and of standard error.
 fn printed(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
@@ -40,11 +40,11 @@ fn quiet_prints_errors_only() {
     let (results, errors) = printed(&output);
     assert_eq!((output.status.code(), &*results), (Some(2), ""));
     assert!(errors.contains("/none"), "{errors}");
-    // A problem is reported by the exit status, and by the error if there is one.
+    // With `-q`, the exit status and the error still report that no engine can route the fabric.
     let output = run(&["route", &net, "--engine", "ftree,no_fallback", "-q"]);
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), ""));
     assert!(text(&output.stderr).contains("ftree"), "{}", text(&output.stderr));
-    // Data for standard output is not suppressed.
+    // `-q` does not suppress the fabric that `gen` prints to standard output.
     let fabric = ["gen", "mesh", "2x2", "hosts=2"];
     assert_eq!(run(&[&fabric[..], &["-q"]].concat()).stdout, run(&fabric).stdout);
 }
@@ -60,7 +60,7 @@ fn verbose_beyond_details_prints_run_time() {
     };
     assert!(!has_run_time(&["route", &net]) && has_run_time(&["route", &net, "-v"]));
     assert!(has_run_time(&["-v", "route", &net]));
-    // `-v` of the tracer prints all hops.
+    // For `tracer`, `-v` prints all hops. Only `-vv` prints the run time.
     let trace = ["tracer", "--sim", &net, "--all-pairs"];
     assert!(!has_run_time(&[&trace[..], &["-v"]].concat()));
     assert!(has_run_time(&[&trace[..], &["-vv"]].concat()));

@@ -76,7 +76,8 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(printed.contains("pairs of a switch and a LID that are broken"), "{printed}");
-    // A file that is truncated within a line is malformed. If it is truncated at the end of a line, it lacks entries.
+    // A file that is truncated within a line is malformed. A file that is truncated at the end of a line is valid, but
+    // `check` cannot judge the missing entries.
     let cut = good[..good.len() * 3 / 4].rfind('\n').expect("the file has lines") + 1;
     let broken = directory.file("broken", &good[..cut + 4]);
     assert_eq!(check(&[&broken, "--sl-file", &levels]).status.code(), Some(2));

@@ -312,7 +312,7 @@ fn vl_mapping_determines_deadlocks() {
         .collect();
     let file = directory.file("sl2vl", tables);
     let (status, report) = route(&[&net, "--engine", "lash", "--sl2vl", &file]);
-    assert_eq!(status, Some(1), "all service levels share one VL: {report}");
+    assert_eq!(status, Some(1), "expected a credit loop, since all SLs share one VL: {report}");
     let levels = format!("{dumps}/ibfabric-levels.dump");
     let lfts = format!("{dumps}/opensm-lfts.dump");
     let words = ["check", &net, "--lfts", &lfts, "--sl-file", &levels, "--sl2vl", &file];

@@ -44,7 +44,7 @@ fn examples_print_what_they_show() {
         let name =
             source.file_stem().and_then(|name| name.to_str()).expect("the file name is UTF-8");
         let package =
-            source.ancestors().nth(2).and_then(Path::file_name).expect("the path has a package");
+            source.ancestors().nth(2).and_then(Path::file_name).expect("the file is in a crate");
         let expected = format!("cargo run -p {} --example {name}", package.display());
         if command != expected {
             wrong += &format!("{}: found `{command}`, expected `{expected}`\n", source.display());

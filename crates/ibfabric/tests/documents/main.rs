@@ -32,7 +32,8 @@ const WITHOUT_BLOCKS: [&str; 1] = ["CHANGELOG.md"];
 /// If each document runs in its own network namespace, this number of documents run concurrently.
 const BESIDE: usize = 3;
 
-/// Users follow these documents line by line, so they are also run with pasted blocks and with slowly typed lines.
+/// The tutorials. Users paste or type their commands, so tests also run them with [`Pace::Pasted`] and
+/// [`Pace::Typed`].
 const FOLLOWED: [&str; 3] =
     ["docs/tutorials/first-ten-minutes.md", "docs/tutorials/storage.md", "docs/tutorials/ci.md"];
 
@@ -157,7 +158,7 @@ fn followed_documents_run_when_typed_slowly() {
     follow(Pace::Typed(PAUSE));
 }
 
-/// Runs the documents that users follow line by line, in the given input mode.
+/// Runs the documents of [`FOLLOWED`] in the given input mode.
 fn follow(pace: Pace) {
     let (root, apart) = (root(), shell::apart());
     let _turn = turn(apart.as_deref());
@@ -168,7 +169,8 @@ fn follow(pace: Pace) {
     assert!(faults.is_empty(), "{pace:?}:\n{}", faults.join("\n"));
 }
 
-/// If documents share a network namespace, waits until no other test runs documents, and returns the held lock.
+/// If documents share a network namespace, waits until no other test runs documents. Other tests wait until the
+/// returned guard is dropped.
 fn turn(apart: Option<&[&str]>) -> Option<MutexGuard<'static, ()>> {
     apart.is_none().then(|| NETWORK.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -198,7 +200,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     report
 }
 
-/// The error of a block after which the rest of the document cannot be run.
+/// The error if the commands after a block cannot be run.
 struct End;
 
 impl Report {

@@ -93,7 +93,7 @@ fn on_path(program: &str) -> bool {
     env::split_paths(&search_path()).any(|directory| directory.join(program).is_file())
 }
 
-/// Returns a search path that also contains the directories of programs for root, such as opensm.
+/// Returns the `PATH` of this test, extended by the directories of programs for root, such as opensm.
 pub(crate) fn search_path() -> String {
     format!("{}:/usr/local/sbin:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default())
 }

@@ -58,8 +58,8 @@ struct Background {
 /// The output of a command.
 struct Output {
     path: PathBuf,
-    /// Texts in the output that differ from run to run, and the texts that documents show instead, such as paths of
-    /// the example user ann.
+    /// Pairs of a text that differs from run to run, such as the path of a temporary directory, and the text that
+    /// documents show instead, such as `/home/ann`.
     public: [(String, &'static str); 3],
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum Pace {
     Watched,
     /// Whole blocks are pasted. The output of background commands is awaited only at the end of the block.
     Pasted,
-    /// Like `Watched`, with a pause before each line while background commands run.
+    /// Like `Watched`. After the first background command, each line is entered only after a pause of this duration.
     Typed(Duration),
 }
 
@@ -249,7 +249,8 @@ impl Shell {
         Ok((!wrong.is_empty()).then_some(wrong))
     }
 
-    /// Waits until the background commands of a block have printed the shown output. Returns the missing lines.
+    /// Waits until the background commands of a block have printed the output that the document shows. After the time
+    /// limit, returns the differences.
     pub(crate) fn end_block(&mut self) -> Option<String> {
         let mut wrong = String::new();
         for Background { shown, numbers, output, limit } in self.started.drain(..) {
@@ -278,7 +279,8 @@ impl Shell {
         Output { path, public }
     }
 
-    /// Returns the processes that the shell has started, including daemons, which are found by their environment.
+    /// Returns the processes, including daemons, whose environment variable `IBFABRIC_DOCUMENT` names this shell's
+    /// directory.
     fn processes(&self) -> Vec<Pid> {
         let mark = format!("IBFABRIC_DOCUMENT={}\0", self.place.path().display());
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

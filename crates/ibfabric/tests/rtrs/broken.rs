@@ -90,7 +90,7 @@ fn failing_store_is_logged_once_without_affecting_others() {
     assert_eq!(number(&server.bench("full", &reads), "errors"), 0.0);
     server.others_go_on();
 
-    // After the file is truncated, reads fail with EIO.
+    // Reads of the device `gone` succeed until its file is truncated. Then they fail with EIO.
     assert_eq!(number(&server.bench("gone", &reads), "errors"), 0.0);
     File::options()
         .write(true)
@@ -100,7 +100,7 @@ fn failing_store_is_logged_once_without_affecting_others() {
     for _ in 0..2 {
         let output = server.bench("gone", &reads);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-        assert_eq!(number(&output, "errors"), 16.0, "all reads fail");
+        assert_eq!(number(&output, "errors"), 16.0, "not all reads failed");
         assert!(text(&output.stderr).contains("EIO"), "{}", text(&output.stderr));
     }
     assert_eq!(server.log_lines("gone: a read failed: EIO"), 1);

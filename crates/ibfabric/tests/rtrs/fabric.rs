@@ -1,4 +1,5 @@
-//! Devices over an InfiniBand fabric that another process simulates. Paths are given by GID, address or name.
+//! Tests RTRS devices over an InfiniBand fabric that a separate process simulates. GIDs, addresses or names specify
+//! the paths.
 
 use std::fs;
 use std::path::PathBuf;

@@ -222,7 +222,7 @@ fn nbd_clients_use_a_device() {
     let nbd = server.nbd(socket, &[]);
     let mut program = Program::connect(socket, "disk0");
     assert_eq!(program.size, 64 << 20);
-    // Writes more than the server's maximum I/O size of 124 KiB, at an offset that is no multiple of 4 KiB.
+    // Writes more than the server's maximum I/O size of 124 KiB, at an offset that is not a multiple of 4 KiB.
     let data: Vec<u8> = (0..3_000_320_u32).map(|at| (at % 251) as u8).collect();
     assert_eq!(program.request(WRITE, 512, &data), Ok(Vec::new()));
     assert_eq!(program.request(FLUSH, 0, &[]), Ok(Vec::new()));
@@ -356,11 +356,11 @@ fn interrupted(mut command: Command, after: Duration) -> Output {
         .expect("the process exists");
     let begun = Instant::now();
     let output = child.wait_with_output().expect("the process can be awaited");
-    assert!(begun.elapsed() < Duration::from_secs(10), "the program exits within 10 s");
+    assert!(begun.elapsed() < Duration::from_secs(10), "the program took 10 s or more to exit");
     output
 }
 
-/// However a client exits, another client can open the device immediately.
+/// After a client has exited for any reason, another client can open the device immediately.
 #[test]
 fn interrupted_client_releases_device() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);

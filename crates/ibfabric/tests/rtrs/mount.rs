@@ -212,7 +212,8 @@ fn mount_ends_by_unmount_or_signal() {
     assert_eq!(tree.end(Signal::INT).code(), Some(0));
     assert!(!tree.is_mounted() && !file.exists());
     drop(open);
-    // If `rtrs mount` is killed, its mount remains. The next `rtrs mount` of this directory reports the mount.
+    // If `rtrs mount` is killed, its mount remains. The next `rtrs mount` of this directory fails, because the process
+    // of the mount has exited.
     let mut tree = Mounted::start(&scene);
     assert_eq!(tree.end(Signal::KILL).code(), None);
     let mut again = ibfabric(&["rtrs", "mount"]);

@@ -1,4 +1,4 @@
-//! Tests `rtrs ctl`, which shows statistics of servers and clients and controls their paths, and tests their metrics.
+//! Tests `rtrs ctl` and the metrics of servers and clients. `rtrs ctl` shows statistics and controls paths.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -65,7 +65,7 @@ impl Scene {
         text(&output.stdout)
     }
 
-    /// Returns the contents of the control file `file` of the session's path `path`.
+    /// Returns the contents of the client's control file `file` for the path `path` of the session `host-1`.
     pub(crate) fn of(&self, path: &str, file: &str) -> String {
         self.get(&format!("rtrs-client/host-1/paths/{path}/{file}"))
     }
@@ -133,7 +133,7 @@ impl Busy {
     }
 }
 
-/// Waits until a condition holds.
+/// Waits until `is_so` returns true. `what` describes this condition for the error message.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     while !is_so() {
@@ -167,7 +167,7 @@ fn paths_are_shown_and_changed_in_use() {
     wait_until("requests take the second path", || {
         busy.goes_on();
         // The client's reads and writes alternate, and so do the paths. So the second path may carry only reads or
-        // only writes, and the counters of either kind suffice.
+        // only writes. The first four numbers are reads, bytes read, writes and bytes written.
         !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
     // The GID of a RoCEv2 port contains the port's IP address. So these GIDs specify the path `SECOND`, which exists
@@ -195,7 +195,7 @@ fn paths_are_shown_and_changed_in_use() {
     std::thread::sleep(Duration::from_millis(300));
     assert!(
         busy.rounds.load(Ordering::SeqCst) <= before + 1,
-        "no request completes while no path is connected"
+        "requests completed while no path was connected"
     );
     scene.set_of(SECOND, "reconnect");
     busy.goes_on();
@@ -261,7 +261,7 @@ fn invalid_requests_return_error_numbers() {
     wrong(&["set", add, "ip:127.0.0.3@ip:::1"], "(EINVAL)");
     wrong(&["set", add, "ip:127.0.0.1@ip:127.0.0.1"], "source and destination are the same HCA");
     wrong(&["set", add, "ip:203.0.113.77@ip:127.0.0.1"], "no network interface has the address");
-    // Invalid requests change nothing; valid ones take effect.
+    // The invalid requests have changed nothing. Valid requests take effect.
     assert_eq!(scene.list("client", "rtrs-client/host-1/paths").len(), 1);
     scene.set(attempts, "-1");
     scene.set(attempts, "5");
@@ -347,7 +347,7 @@ fn bench_accepts_new_path_while_running() {
     });
     let output = bench.wait_with_output().expect("the process can be awaited");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(!Path::new(socket).exists(), "the program removes its socket");
+    assert!(!Path::new(socket).exists(), "the program has not removed its socket");
 }
 
 #[test]

@@ -22,8 +22,8 @@ fn shown(output: &Output) -> String {
 #[test]
 fn dump_shows_active_faults_and_forged_values() {
     let simulator = Simulator::start(&[]);
-    // These commands contain the switch's name in the fabric file, as the output of `dump` does. The node description
-    // of the switch is sw-x0y0.
+    // `dump` prints active faults as commands with the switch's name in the fabric file. So these commands contain
+    // that name instead of sw-x0y0, the node description of the switch.
     let forged = [
         "Misroute \"S-0002c90000200000\" 2 1",
         "IgnoreLft \"S-0002c90000200000\" 0 7",
@@ -220,7 +220,7 @@ fn addresses_follow_changed_guids() {
 fn console_serves_again_after_descriptors_ran_out() {
     let simulator = Simulator::with_descriptors(40);
     let name = format!("{}:console", simulator.socket);
-    let address = SocketAddr::from_abstract_name(name).expect("the name is short");
+    let address = SocketAddr::from_abstract_name(name).expect("the name is valid");
     let clients: Vec<UnixStream> =
         (0..100).filter_map(|_| UnixStream::connect_addr(&address).ok()).collect();
     assert!(clients.len() > 40);
@@ -228,7 +228,7 @@ fn console_serves_again_after_descriptors_ran_out() {
     drop(clients);
     let mut client = UnixStream::connect_addr(&address).expect("the simulator listens");
     client.set_read_timeout(Some(Duration::from_secs(10))).expect("the timeout is not zero");
-    client.write_all(b"\"stats\"\n").expect("the simulator reads");
+    client.write_all(b"\"stats\"\n").expect("the message can be sent");
     let mut reply = [0; 1];
     client.read_exact(&mut reply).expect("the simulator replies in time");
 }

@@ -27,20 +27,20 @@ impl Simulator {
         Self::serve(mesh(), options)
     }
 
-    /// Starts a simulator of the mesh, which listens on the given UDP port.
+    /// Starts a simulator of the 2 × 2 mesh on the given UDP port.
     pub(crate) fn on_port(port: u16) -> Self {
         let port = port.to_string();
         Self::run(Command::new(PROGRAM), mesh(), &["--port", &port], port.clone())
     }
 
-    /// Starts a simulator of the fabric that this text of a net file describes.
+    /// Starts a simulator of the fabric that `net`, the content of a net file, describes.
     pub(crate) fn of(net: &str, options: &[&str]) -> Self {
         let place = tempfile::tempdir().expect("a temporary directory can be created");
         fs::write(place.path().join("net"), net).expect("the file can be written");
         Self::serve(place, options)
     }
 
-    /// Starts a simulator of the mesh whose files are limited to `kib` KiB each, as on a full disk.
+    /// Starts a simulator of the 2 × 2 mesh. Each of its files is limited to `kib` KiB, as on a full disk.
     pub(crate) fn on_full_disk(kib: u32, options: &[&str]) -> Self {
         let mut command = Command::new("bash");
         let script = format!("trap '' XFSZ; ulimit -f {kib}; exec '{PROGRAM}' \"$@\"");
@@ -48,7 +48,7 @@ impl Simulator {
         Self::serve_by(command, mesh(), options)
     }
 
-    /// Starts a simulator of the mesh that may have at most `count` open descriptors.
+    /// Starts a simulator of the 2 × 2 mesh. The process may have at most `count` open file descriptors.
     pub(crate) fn with_descriptors(count: u32) -> Self {
         let mut command = Command::new("bash");
         let script = format!("ulimit -n {count}; exec '{PROGRAM}' \"$@\"");
@@ -56,7 +56,7 @@ impl Simulator {
         Self::serve_by(command, mesh(), &[])
     }
 
-    /// Starts a simulator of the fabric that the file `net` in the directory describes.
+    /// Starts a simulator of the fabric that the file `net` in the directory `place` describes.
     fn serve(place: tempfile::TempDir, options: &[&str]) -> Self {
         Self::serve_by(Command::new(PROGRAM), place, options)
     }
@@ -152,12 +152,12 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Attaches to the first host.
+    /// Attaches a client to the first host. `id` is part of the client's socket names.
     pub(crate) fn attach(socket: &str, id: u32) -> Option<Self> {
         Self::attach_to(socket, id, "")
     }
 
-    /// Attaches to the node with this name.
+    /// Attaches a client to the node with this name. `id` is part of the client's socket names.
     pub(crate) fn attach_to(socket: &str, id: u32, node: &str) -> Option<Self> {
         let address = |what: &str| {
             SocketAddr::from_abstract_name(format!("{socket}:{what}\0")).expect("the name is valid")
@@ -191,7 +191,7 @@ impl Client {
             .send(&Control::new(self.number, kind, payload).to_bytes())
             .expect("the message can be sent");
         let mut bytes = [0; Control::LENGTH];
-        // If this process was stopped and continues, the wait with a time limit fails with EINTR.
+        // If the process is stopped and continued, `recv` with a timeout fails with EINTR.
         let length = loop {
             match self.control.recv(&mut bytes) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

@@ -216,7 +216,7 @@ fn closed_capture_pipe_does_not_stop_simulator() {
     client.send(&node_info(1, &[1]), 0xffff);
     client.receive();
     let stdout = child.stdout.take().expect("standard output is piped");
-    let mut reader = ib_pcap::Reader::new(stdout).expect("the file is a capture");
+    let mut reader = ib_pcap::Reader::new(stdout).expect("standard output is a capture");
     while !matches!(
         reader.next_event().expect("the capture is well-formed"),
         Some(ib_pcap::Event::Packet(_))

@@ -94,7 +94,7 @@ fn datagram_has_pkey_of_its_port() {
     assert_eq!(limited.simulator.json(&["stats"])["data"]["lost"]["partition"], 1);
     let info: PortInfo = get(&limited.hosts[1], 1);
     assert_eq!(info.p_key_violations, 1);
-    // Full members can communicate, also in another partition than the default partition.
+    // Full members can communicate. Their partition is not the default partition.
     let members = Pair::with_key(PKey(0x8001), &[]);
     let answer = members.query(0);
     assert_eq!((answer.status, Mad(answer.mad).method()), (0, Method::GET_RESP));
@@ -109,13 +109,14 @@ fn request_has_its_chosen_source_lid() {
         assert_eq!((answer.status, answer.slid, answer.dlid), (0, 8, from), "source LID {slid}");
     }
     assert_eq!(pair.query(6).status, TIMED_OUT, "LID 6 belongs to no client");
-    // If a request is lost, the simulator returns it to the client unchanged.
+    // If a request is lost, the simulator returns it to the client with an error status and its original LIDs.
     pair.simulator.ctl(&["unlink", "h1[1]"]);
     let lost = pair.query(5);
     assert_eq!((lost.status, lost.slid, lost.dlid), (TIMED_OUT, 5, 8));
     pair.simulator.ctl(&["quit"]);
     assert!(pair.simulator.child.wait().expect("the process can be awaited").success());
     let record = pair.simulator.file("record");
+    // Each `mad` line of the record has the path bits between these two texts: the source LID minus the base LID.
     let bits: Vec<&str> = record
         .lines()
         .filter_map(|line| {

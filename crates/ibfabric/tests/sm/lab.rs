@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// A condition has to hold within this time. The time limit allows for a machine with high load.
+/// Time limit of `wait_for`, long enough for a machine with high load.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A process that is killed at the end of a test.
@@ -46,7 +46,7 @@ impl Lab {
         Self::again(place, options)
     }
 
-    /// Starts a simulator of the fabric that the file `net` in the directory describes.
+    /// Starts a simulator of the fabric that the file `net` in the directory `place` describes.
     pub(crate) fn again(place: tempfile::TempDir, options: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Daemon {
         Self { child: command.spawn().expect("the program can be started"), console: lab.console() }
     }
 
-    /// Waits until the subnet has come up `sweeps` times.
+    /// Waits until the SM reports at least `sweeps` sweeps and is idle.
     pub(crate) fn is_up(&self, sweeps: u64) {
         wait_for("the subnet", || {
             let output = self.ctl(&["status", "--json"]);
@@ -167,7 +167,7 @@ fn query(console: &str, question: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("the text is JSON")
 }
 
-/// Writes the fabric file `net` of a lab into the given directory.
+/// Writes the net file of a mesh of 2 × 2 switches to the file `net` in the given directory.
 pub(crate) fn mesh(directory: &Path) {
     let net = directory.join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("the path is UTF-8")];
@@ -183,7 +183,7 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(command.status().expect("the program can be started").success());
 }
 
-/// Waits until a condition holds.
+/// Waits until the condition `so` holds. `what` names the condition in the panic message.
 pub(crate) fn wait_for(what: &str, so: impl Fn() -> bool) {
     let end = Instant::now() + TIME_LIMIT;
     while !so() {

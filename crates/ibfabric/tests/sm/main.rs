@@ -75,7 +75,7 @@ fn lids_survive_killed_daemon() {
     daemon.child.kill().expect("the process exists");
     daemon.child.wait().expect("the process can be awaited");
     let before = file(&lab, "c/guid2lid");
-    // In a new simulator the ports have no LIDs, so the SM uses the LIDs of the changed cache.
+    // In a new simulator, the ports have no LIDs. So the SM takes the LIDs from its cache, which this test has changed.
     let moved = before.replacen("0x0001 0x0001", "0x0100 0x0100", 1);
     assert_ne!(before, moved);
     drop(lab.simulator);
@@ -85,7 +85,7 @@ fn lids_survive_killed_daemon() {
     daemon.is_up(1);
     daemon.end();
     assert_eq!(file(&lab, "c/guid2lid"), moved);
-    // With --reassign-lids the LIDs are reassigned once.
+    // With --reassign-lids, the SM ignores the cached LIDs, and assigns the same LIDs as at first.
     let mut daemon = Daemon::start(&lab, &["--cache-dir", "c", "--reassign-lids"]);
     daemon.is_up(1);
     daemon.end();
@@ -159,7 +159,7 @@ fn systemd_is_notified() {
 fn program_named_opensm_acts_as_opensm() {
     let lab = Lab::start(&[]);
     let opensm = lab.path("opensm");
-    symlink(PROGRAM, &opensm).expect("the link can be created");
+    symlink(PROGRAM, &opensm).expect("the symbolic link can be created");
     let run = |words: &[&str]| {
         let mut command = Command::new(&opensm);
         command.args(words).current_dir(lab.place.path());

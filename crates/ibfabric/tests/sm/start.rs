@@ -56,7 +56,7 @@ fn daemon_is_ready_when_it_detaches() {
     wait_for("the exit of the SM", || !lab.path("pid").exists());
     let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
     assert!(text.contains(" 0x80 -> ibfabric "), "{text}");
-    wait_for("the last line", || {
+    wait_for("the last log line", || {
         fs::read_to_string(lab.path("log")).is_ok_and(|text| text.ends_with("Exiting SM\n"))
     });
 }
@@ -72,7 +72,7 @@ fn second_sigterm_ends_a_computing_sm() {
     sm.args(["sm", "-R", "lash", "--once", "--sim"]).arg(&fabric);
     let mut child = sm.stderr(Stdio::null()).spawn().expect("the program can be started");
     let stat = format!("/proc/{}/stat", child.id());
-    wait_for("one second of computation", || {
+    wait_for("one second of CPU time", || {
         let stat = fs::read_to_string(&stat).expect("the process has not exited");
         let user_ticks = stat.split(' ').nth(13).and_then(|ticks| ticks.parse().ok());
         user_ticks.is_some_and(|ticks: u64| ticks > 100)
@@ -132,7 +132,7 @@ fn discarded_lines_are_logged() {
     ] {
         assert_eq!(text.matches(expected).count(), 1, "{expected} in {text}");
     }
-    // If no log is configured, the message is printed on standard error.
+    // If no log is configured, the SM prints the failure of an engine on standard error.
     let (_, errors) = run(&lab, &["--once", "--engine", "ftree"]);
     assert!(errors.contains("ftree cannot route this subnet: "), "{errors}");
 }

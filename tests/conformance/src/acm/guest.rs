@@ -1,9 +1,11 @@
 //! Requests of librdmacm to ibfabric's ACM service, in a Linux guest.
 //!
-//! The fabric and the services run in the guest, at the sockets that librdmacm uses. One host of the fabric has the
-//! guest's addresses. The second host has the addresses of the machine on which the guest runs. The GIDs of both hosts
-//! are those that soft RoCE has for their IPv6 addresses, so programs can connect over the resolved paths. Programs
-//! that take only the route from librdmacm, such as rping, can connect. Programs that also take addresses from
+//! The fabric and two ACM services run in the guest. librdmacm queries the service on the first host of the fabric.
+//! This host has the guest's addresses. The second host has the addresses of the machine on which the guest runs. Both
+//! hosts have the GIDs that soft RoCE derives from their IPv6 addresses, so programs can connect over the resolved
+//! paths.
+//!
+//! Programs that take only the route from librdmacm, such as rping, can connect. Programs that also take addresses from
 //! librdmacm get `AF_IB` addresses and cannot connect, because Linux has no HCA for such addresses on Ethernet.
 
 use std::fmt::Write as _;
@@ -112,8 +114,8 @@ impl<'a> Scene<'a> {
         self.check_restarts(&path)
     }
 
-    /// Returns the path between the two hosts as `ibfabric acme` prints it. The service compares this path with the
-    /// SA's path.
+    /// Returns the path between the two hosts as `ibfabric acme` prints it. With `-v`, `ibfabric acme` also compares
+    /// this path with the SA's path.
     fn path(&mut self) -> Result<String, RunError> {
         let command = "ibfabric acme -f i -s fd00:77::1 -d fd00:77::2 -v";
         let told = self.guest_runs(command, 0, &["SA verification: success"])?.output;
@@ -140,7 +142,7 @@ impl<'a> Scene<'a> {
         let ib = ["1 pkey 0xffff service 0x1060000", "2 pkey 0xffff service 0x1061c06"]
             .map(|end| format!("ib fd00:77::{end}"));
         // For IP addresses, librdmacm returns two results: the first with `AF_IB` addresses, the second with IP
-        // addresses. If the source was not requested, the service supplies it.
+        // addresses. If a query has no source address, the service supplies it.
         let from_ip = |family: &str, network: &str| {
             let own = |end: &str| format!("{family} {network}{end}");
             result("ib", 36, Some(&ib[0]), &ib[1])

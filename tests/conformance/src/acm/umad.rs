@@ -51,7 +51,7 @@ pub struct Scene<'a> {
     socket: PathBuf,
     /// Results of the checks.
     pub checked: Checked,
-    // The fields are dropped in this order, so the simulator ends last.
+    // Fields are dropped from top to bottom, so the simulator ends last.
     service: Running,
     _managers: (Option<Manager>, Option<Ours>),
     server: Box<dyn Server>,
@@ -150,7 +150,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Checks all queries that need no QPs.
+    /// Checks all queries that the service can answer without UD QPs.
     ///
     /// # Errors
     /// Fails if a program does not end in time.
@@ -196,7 +196,8 @@ impl<'a> Scene<'a> {
         self.changes(&verified)
     }
 
-    /// Unplugs the cable of the service's port and plugs it again. Checks the service's status and answers each time.
+    /// Unplugs the cable of the service's port, and plugs it in again. Checks the service's status and its response to
+    /// a query after each change.
     fn changes(&mut self, verified: &[&str]) -> Result<()> {
         let other = HOSTS[1];
         self.server.order(Order::Unlink(HOSTS[0], 1))?;

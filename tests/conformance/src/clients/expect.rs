@@ -146,15 +146,15 @@ pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String
     routes
 }
 
-/// Returns the links between switches whose loss leaves the fabric connected. Each link is represented by its end with
-/// the lower port ID.
+/// Returns each link between switches whose loss alone leaves the fabric connected. Each link is represented by its end
+/// with the lower port ID.
 #[must_use]
 pub fn spare_links(fabric: &Fabric) -> Vec<PortId> {
     let is_switch = |id: PortId| fabric.node(fabric.port(id).node).kind.is_switch();
     let first = |fabric: &Fabric| fabric.links().next().map(|(port, _)| port);
     let reached = |fabric: &Fabric| -> usize {
-        // `directed_routes` follows all ports of a switch, but only one port if it starts at another node. Therefore
-        // the search starts at a switch.
+        // If `directed_routes` starts at a switch, it follows all ports. If it starts at an HCA, it follows only the
+        // given port. Therefore the search starts at a switch.
         let start = fabric.links().flat_map(|(a, b)| [a, b]).find(|&id| is_switch(id));
         let start = start.or_else(|| first(fabric));
         start.map_or(0, |port| directed_routes(fabric, port).len())
@@ -177,7 +177,7 @@ pub fn counter(perfquery: &str, name: &str) -> Option<u64> {
     field(perfquery, name)?.parse().ok()
 }
 
-/// Returns the value of a field that infiniband-diags print after its name and dots.
+/// Returns the value of a field in the output of infiniband-diags, which print `NAME:....VALUE`.
 #[must_use]
 pub fn field<'a>(output: &'a str, name: &str) -> Option<&'a str> {
     let rest = output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

@@ -79,7 +79,7 @@ impl Manager {
         Ok(manager)
     }
 
-    /// Starts OpenSM, and returns immediately, for example for a standby SM.
+    /// Starts OpenSM, and returns without waiting for SUBNET UP, which a standby SM does not report.
     ///
     /// # Errors
     /// Fails if OpenSM cannot be started.
@@ -131,7 +131,7 @@ impl Manager {
         Some([phase(0)?, phase(1)?, phase(2)?])
     }
 
-    /// Terminates OpenSM with a signal. Returns true if OpenSM exits in time.
+    /// Sends SIGTERM to OpenSM. Returns true if OpenSM exits within 10 s.
     pub fn stop(&mut self) -> bool {
         self.group.terminate();
         matches!(self.group.wait(Duration::from_secs(10)), Ok(Some(_)))
@@ -159,7 +159,8 @@ impl Manager {
         configured.next().unwrap_or("none").to_owned()
     }
 
-    /// Waits until OpenSM has brought the subnet up this many times, and has added nothing to its log for 0.4 s.
+    /// Waits until OpenSM has brought the subnet up `ups` times, and has added nothing to its log for 0.4 s. Returns
+    /// false if this takes longer than `limit`.
     #[must_use]
     pub fn settles(&self, ups: usize, limit: Duration) -> bool {
         let end = Instant::now() + limit;

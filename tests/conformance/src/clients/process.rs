@@ -22,7 +22,7 @@ pub struct Group {
 /// Resources that a process has used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usage {
-    /// CPU time, user and system.
+    /// CPU time: the sum of user time and system time.
     pub cpu: Duration,
     /// Maximum resident set in bytes.
     pub peak: u64,
@@ -37,7 +37,7 @@ impl Group {
         command
     }
 
-    /// Returns a command that `timeout` kills two seconds after the given time limit, including its descendants.
+    /// Returns a command that `timeout` kills with its descendants two seconds after the given time limit.
     #[must_use]
     pub fn limited(program: impl AsRef<OsStr>, limit: Duration) -> Command {
         let mut command = Command::new("timeout");

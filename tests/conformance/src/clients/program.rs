@@ -96,9 +96,9 @@ pub struct Question {
     pub words: Vec<String>,
     /// The node on which the client runs; `None` for the default node of the [`Seat`].
     pub node: Option<String>,
-    /// True if the client's port is registered for messages to an SM.
+    /// True if the client runs with `SIM_SET_ISSM=1`, which registers its port for messages to an SM.
     pub manages: bool,
-    /// True if the response has several MADs. Debian's library returns only the first MAD.
+    /// True if the response has several MADs. libumad2sim.so, Debian's library, returns only the first MAD.
     pub many: bool,
     /// Time limit.
     pub limit: Duration,

@@ -164,7 +164,7 @@ pub fn all(actors: &Actors) -> Vec<Question> {
     list
 }
 
-/// The command lines that do not contain a node.
+/// The command lines that specify no node.
 const WHOLE: [&str; 24] = [
     "ibnetdiscover",
     "ibnetdiscover -p",
@@ -246,7 +246,7 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
     .collect()
 }
 
-/// Returns queries of a node's port, each by LID and by directed route.
+/// Returns queries of a node's port. Those of `smpquery` address the port both by LID and by directed route.
 ///
 /// The first host is not queried for attributes that ibsim's agents do not support, such as SwitchInfo or
 /// `PortXmitDataSL`. ibsim would deliver these queries to OpenSM, which is the client on this port, and OpenSM would

@@ -79,7 +79,7 @@ pub struct Entry {
     /// Path of the file that contains the unchanged standard output. Standard error is in a file with the same name and
     /// the extension `err`.
     pub kept: PathBuf,
-    /// True if the response that the client receives has several MADs, so that Debian's library truncates it.
+    /// True if the response that the client receives has several MADs, so that libumad2sim.so truncates it.
     pub many: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct Stage<'a> {
     pub ended: bool,
     /// The results of the clients and checks that have run so far.
     pub record: Record,
-    /// The simulator, which is dropped last.
+    /// The simulator. It is dropped last, after OpenSM.
     pub server: Box<dyn Server>,
 }
 

@@ -1,4 +1,4 @@
-//! Steps of a stage: bring-up, queries, counters, lost links, osmtest.
+//! Steps of a [`Stage`]: bring-up, queries, counters, lost links, osmtest.
 
 use std::fs;
 use std::time::Duration;
@@ -16,7 +16,7 @@ mod osmtest;
 
 pub use osmtest::{FLOWS, FULL_FLOWS, INVENTORY_FLOWS};
 
-/// Runs all steps of a stage.
+/// Runs the steps of a long test: bring-up, queries, counters, osmtest, and links that go down and up.
 ///
 /// # Errors
 /// See [`StageError`].
@@ -36,7 +36,9 @@ pub fn thorough(setup: &Setup<'_>) -> Result<Record, StageError> {
     Ok(stage.finish())
 }
 
-/// Brings the fabric up, and compares the tables. If the engine is the second one of [`ENGINES`], clients also ping.
+/// Runs the steps of a short test: bring-up and a few queries.
+///
+/// If the routing engine is the second one of [`ENGINES`], also runs `ibping`.
 ///
 /// # Errors
 /// See [`StageError`].
@@ -69,12 +71,12 @@ pub fn complains(setup: &Setup<'_>) -> Result<bool, StageError> {
     fs::create_dir_all(directory)?;
     let net = directory.join("net");
     write_net(setup.fabric, &net)?;
-    // ibsim reports links with an unsupported speed, and keeps running.
+    // For a link with an unsupported speed, ibsim logs `invalid speed` and keeps running.
     drop(setup.server.start(&net, directory, &socket_name())?);
     Ok(fs::read_to_string(directory.join("server.log"))?.contains("invalid speed"))
 }
 
-/// Checks that the simulator's forwarding tables equal OpenSM's.
+/// Checks that the simulator's forwarding tables equal OpenSM's. Records the routing engine and the LIDs.
 fn bring_up(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let engine = stage.record.engine.clone();
     stage.note("the engine that configured the switches", engine);
@@ -161,7 +163,8 @@ fn ask_all(stage: &mut Stage<'_>) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Checks that the counters of both ends of a link agree. Records by how much a known number of queries increases them.
+/// Checks that the counters of both ends of a link agree. Records how much the counters of the last host increase
+/// during a known number of queries.
 fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (host, far) = (stage.actors.last.clone(), stage.actors.far.clone());
     let near = Question::new(&format!("perfquery {} {}", far.lid, far.port));

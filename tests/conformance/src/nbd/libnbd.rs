@@ -51,7 +51,8 @@ pub fn fetch(directory: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(said))
 }
 
-/// Runs the tests in the given directory. `port` is a UDP port that is free on loopback.
+/// Compiles libnbd's tests in `source`, and runs them with files in `directory`. `port` is a UDP port that is free on
+/// loopback.
 ///
 /// # Errors
 /// Fails if a program cannot be started.

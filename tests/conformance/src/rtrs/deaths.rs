@@ -14,8 +14,9 @@ use crate::rxe::Scene;
 /// The guest's address.
 const GUEST: &str = "192.168.77.1";
 
-/// ibfabric's client is killed with outstanding requests. The server detects this when heartbeats are missing. Until
-/// then, no other client may write to the device. Afterwards any client may, even with the same session name.
+/// ibfabric's client is killed while requests are outstanding. The kernel's server closes the session when heartbeats
+/// are missing. While the session exists, no other client may open the device for writing. Afterwards, any client may,
+/// even under the same session name.
 pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     let options =
@@ -43,7 +44,7 @@ pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     check_kernel_log(scene)
 }
 
-/// The server's modules are unloaded and loaded again while ibfabric's client reads. No read fails.
+/// The modules of the kernel's server are unloaded and loaded again while ibfabric's client reads. No read fails.
 pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     let options = ["--rw", "randread", "--bsrange", "512-64K", "--runtime", "12"];
@@ -104,8 +105,8 @@ pub(super) fn their_client_is_cut_off(scene: &mut Scene<'_>) -> Result<(), RunEr
     fio(scene, "--bsrange=512-256K --size=8M")?;
     wire(scene, "down")?;
     server.until("session guest: ended", LIMIT)?;
-    // ibfabric's server has detected that its link is down. The kernel's client detects the lost link when heartbeats
-    // are missing.
+    // ibfabric's server has closed the session. The kernel's client detects the lost link only when heartbeats are
+    // missing.
     let found_out = "for n in $(seq 90); do grep -qx connected \
          /sys/devices/virtual/rtrs-client/guest/paths/*/state || { echo found out; break; }; sleep 1; done";
     let found_out = run_in_guest(scene, found_out)?;

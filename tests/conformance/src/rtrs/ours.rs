@@ -8,7 +8,7 @@ use crate::rxe::Scene;
 /// The guest's address.
 const GUEST: &str = "192.168.77.1";
 
-/// Writes and reads in requests of various lengths at random offsets, and verifies the data.
+/// ibfabric's client writes and reads in requests of various lengths at random offsets, and verifies the data.
 pub(super) fn verify(
     scene: &mut Scene<'_>,
     parameters: &str,
@@ -30,7 +30,7 @@ pub(super) fn version_6(scene: &mut Scene<'_>) -> Result<(), RunError> {
     check_no_retries(scene)
 }
 
-/// Writes and reads at random offsets, with flushes and discards in between, and verifies all data.
+/// ibfabric's client writes and reads at random offsets, with flushes and discards in between, and verifies all data.
 fn bench(
     scene: &mut Scene<'_>,
     path: &str,

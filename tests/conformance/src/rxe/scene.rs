@@ -13,7 +13,7 @@ use interop::{Finished, Guest, RunError, Running};
 use super::Link;
 use crate::sm::scene::Checked;
 
-/// The guest, the link and the program that all cases of a link use.
+/// The guest, the link and the program `ibfabric`, which all cases of a link use.
 #[derive(Clone, Copy, Debug)]
 pub struct Gear<'a> {
     /// The guest.
@@ -22,7 +22,7 @@ pub struct Gear<'a> {
     pub link: Link,
     /// Path of the program ibfabric; `None` if no case runs it.
     pub ibfabric: Option<&'a Path>,
-    /// True if cases run at full length.
+    /// True in a complete run, in which cases transfer more data and wait longer.
     pub whole: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Scene<'a> {
     pub checked: Checked,
     /// The executed commands, with their outputs.
     pub transcript: String,
-    /// True if the case runs at full length.
+    /// True if the case transfers as much data, and waits as long, as in a complete run.
     pub whole: bool,
     ibfabric: Option<&'a Path>,
     before: BTreeMap<String, u64>,

@@ -7,7 +7,7 @@ const BLOCK: &str = "OpenSM sends the block number in the byte order of its mach
 
 const PROMISE: &str = "the SMs have different capabilities and response times";
 
-const DOWN: &str = "of a port that is down, OpenSM returns only the states, and zeros otherwise; ibfabric sm \
+const DOWN: &str = "for a port that is down, OpenSM returns the states, and zeros in all other fields; ibfabric sm \
                     returns the values of the port";
 
 /// The differences that [`without_order`] removes, and the reasons why they are permitted.
@@ -23,7 +23,7 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: &["saquery"],
         mask: Mask::AnyNumber("ActCount"),
-        reason: "the SMs count activity differently",
+        reason: "each SM counts its own activity",
     },
     Allowed {
         programs: &["saquery PIR"],

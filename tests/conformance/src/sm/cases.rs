@@ -22,7 +22,8 @@ const MORE: [Plan; 4] = [
     Plan { long: true, ..plan("xgft 12,12,24 1,12,12") },
 ];
 
-/// The fabrics on which the SA is queried: one with omitted links, one with an LMC, and two more in a complete run.
+/// The fabrics on which the SA is queried. Links are omitted in the first one, and the LMC of the second one is 2. The
+/// other two are used only in a complete run.
 const ASKED: [Plan; 4] =
     [FABRICS[1], FABRICS[8], Plan { long: true, ..FABRICS[3] }, Plan { long: true, ..FABRICS[4] }];
 
@@ -73,7 +74,7 @@ pub enum InjectedError {
     Master,
     /// No port has an M_Key, but the case expects a port with an M_Key.
     NoMKey,
-    /// ibfabric gets a different command line or configuration line.
+    /// ibfabric gets a command line or configuration line that differs from OpenSM's.
     Options,
 }
 
@@ -112,8 +113,9 @@ impl InjectedError {
             Self::Lid => ("an unassigned LID", "ibtracert misses"),
             Self::Host => ("a host is missing", "are missing"),
             Self::NoSm => ("no SM", "fails with ibfabric sm"),
-            // `ibfabric sm` is standby for a short time before it becomes master. If the case queries it within this
-            // time, the first fault is reported for OpenSM, otherwise for `ibfabric sm`. Both faults have this text.
+            // The case expects that OpenSM remains master, but `ibfabric sm` becomes master after a short time. If the
+            // case sees `ibfabric sm` as standby before, it reports that OpenSM is not master. Otherwise, it reports
+            // that `ibfabric sm` is not standby. Both faults contain this text.
             Self::Master => ("the wrong master", ": sminfo prints "),
             Self::Options => ("other options", "differs"),
             Self::NoMKey => ("no M_Key", "expected the guarded port"),
@@ -148,7 +150,7 @@ impl Case {
         name
     }
 
-    /// Returns true if the case mostly waits, so that other cases can run at the same time.
+    /// Returns true if the case mostly waits. The test runner runs each such case in an additional thread.
     #[must_use]
     pub const fn waits(&self) -> bool {
         matches!(self.what, CaseKind::Handover(_))
@@ -250,7 +252,7 @@ fn lose_host(fabric: &mut Fabric) {
     }
 }
 
-/// Returns all cases, or only those of a short run.
+/// Returns the cases. If `all` is false, omits the cases with a fabric whose [`Plan::long`] is true.
 #[must_use]
 pub fn cases(all: bool) -> Vec<Case> {
     let mut list = Vec::new();
@@ -269,7 +271,7 @@ pub fn cases(all: bool) -> Vec<Case> {
     for play in PLAYS {
         add(CaseKind::Handover(play));
     }
-    // Long cases start first, so that the run takes less time.
+    // Long cases start first, so that none of them runs alone at the end.
     add(CaseKind::Flows(FABRICS[0], true));
     add(CaseKind::Flows(Plan { flood: false, ..FABRICS[0] }, false));
     add(CaseKind::Flows(FABRICS[8], true));

@@ -20,7 +20,7 @@ use crate::clients::stage::StageError;
 pub struct Line {
     /// The fabric.
     pub plan: Plan,
-    /// The options of this command line, in addition to those of all command lines.
+    /// The options of this command line, in addition to the options that all command lines contain.
     pub options: &'static [&'static str],
 }
 
@@ -35,7 +35,8 @@ pub const LINES: [Line; 7] = [
     Line { plan: plan("xgft 4,4,4 1,2,2"), options: &["-R", "updn,minhop", "-z"] },
 ];
 
-/// Files that must be identical byte for byte. The first [`ALWAYS`] of them must exist.
+/// Files that ibfabric must write byte for byte like OpenSM. Both programs must write the first [`ALWAYS`] files. Each
+/// other file must be written by both or by neither.
 const DUMPS: [&str; 7] = [
     "opensm-lfts.dump",
     "opensm-lid-matrix.dump",
@@ -49,8 +50,8 @@ const DUMPS: [&str; 7] = [
 /// The number of files in [`DUMPS`] that every engine writes.
 const ALWAYS: usize = 4;
 
-/// Files that must contain the same lines. Their order may differ, because OpenSM writes them in the order of a hash
-/// table.
+/// Files in which OpenSM and ibfabric must write the same lines. The order of the lines may differ, because OpenSM
+/// writes them in the order of a hash table.
 const CACHE: [&str; 3] = ["guid2lid", "guid2mkey", "neighbors"];
 
 /// Runs OpenSM and ibfabric with the same command line, and compares their files. If `wrong` is true, ibfabric gets a

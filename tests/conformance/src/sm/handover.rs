@@ -196,7 +196,7 @@ fn start(scene: &mut Scene<'_>, who: Who, node: &str, play: &Play) -> Result<Run
     let [theirs, ours] = play.priorities;
     Ok(match who {
         Who::OpenSm => {
-            // OpenSM sweeps every 10 seconds, its default. In most other cases, it sweeps only after traps.
+            // OpenSM sweeps every 10 seconds, its default. In most other test cases, it sweeps only after traps.
             let priority = theirs.to_string();
             let more = ["-p", &priority, "-s", "10"];
             let options = manager::Options { more: &more, ..manager::Options::default() };
@@ -217,9 +217,9 @@ fn stood_by(manager: &Running) -> bool {
 /// Stops an OpenSM that has become master without a sweep, and checks in its log that it waited for a TrapRepress.
 /// Records a note for the report.
 ///
-/// This happens only on ibsim, and only if OpenSM was standby before the handover, which depends on timing. A standby
-/// OpenSM reports its priority to the master with trap 144. It then waits for a TrapRepress, which ibsim drops. When
-/// OpenSM exits, it logs that this trap is outstanding.
+/// OpenSM omits the sweep only on ibsim, and only if it was standby before the handover, which depends on timing. A
+/// standby OpenSM reports its priority to the master with trap 144. It then waits for a TrapRepress, which ibsim drops.
+/// When OpenSM exits, it logs that this trap is outstanding.
 fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     let Running::OpenSm(opensm) = manager else { return };
     let ended = opensm.stop();
@@ -232,7 +232,8 @@ fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     scene.checked.note = "ibsim dropped the TrapRepress that OpenSM waits for".to_owned();
 }
 
-/// Waits until an SM reports that it is master, and until a distant port has this SM's LID as its `SMLid`.
+/// Waits until an SM reports that it is master, and until the port of the clients has this SM's LID as its `SMLid`. No
+/// SM runs at this port.
 fn governs(
     scene: &mut Scene<'_>,
     who: Who,
@@ -248,7 +249,7 @@ fn governs(
         Ok(shown == at.lid.to_string())
     })?;
     scene.check(told, || {
-        format!("expected SMLid {} ({}) at a distant port, found {shown}", at.lid, who.name())
+        format!("expected SMLid {} ({}) at the clients' port, found {shown}", at.lid, who.name())
     });
     Ok(is && told)
 }

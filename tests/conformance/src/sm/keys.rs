@@ -11,7 +11,7 @@ use super::scene::{Checked, Gear, Outcome};
 /// How OpenSM and `ibfabric sm` are expected to read a line of opensm.conf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// OpenSM and `ibfabric sm` write the same value to the configuration file that option `-c` names.
+    /// OpenSM and `ibfabric sm` read the same value. With option `-c`, both write this value to a configuration file.
     Same,
     /// OpenSM uses a different value or its default. `ibfabric sm` reports the line and exits with status 2.
     Refused,
@@ -72,7 +72,7 @@ pub const LINES: &[(&[u8], Reading)] = &[
     (b"qos_sl2vl 0,1", Refused),
 ];
 
-/// Runs both programs with each line, and compares the configurations that they write.
+/// Runs OpenSM and `ibfabric sm` with each line, and compares the configurations that they write.
 ///
 /// # Errors
 /// Fails if a program cannot be started.

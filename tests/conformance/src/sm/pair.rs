@@ -14,7 +14,7 @@ use crate::clients::stage::StageError;
 /// Parameters of a run of two SMs, each on its own simulator.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
-    /// The programs and libraries.
+    /// Paths of the programs and libraries that the run uses.
     pub gear: &'a Gear,
     /// The kind of both simulators.
     pub kind: &'a Kind,
@@ -71,7 +71,7 @@ impl Pair<'_> {
         let (theirs, ours) = std::thread::scope(|scope| {
             let theirs = scope.spawn(theirs);
             let ours = ours();
-            (theirs.join().expect("the thread does not panic"), ours)
+            (theirs.join().expect("the thread that runs OpenSM does not panic"), ours)
         });
         let ((theirs, mut checked), (ours, own)) = (theirs?, ours?);
         checked.checks += own.checks;

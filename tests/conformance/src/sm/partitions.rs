@@ -34,7 +34,7 @@ const FILES: [&str; 18] = [
     "Default=0x7fff:ALL=full;\nq=0x10:ALL # some\n@2=full\nSELF=full\n",
 ];
 
-/// Runs both SMs with each file, each on its own simulator.
+/// Runs OpenSM and `ibfabric sm` with each partition file. Each SM runs on its own simulator.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -45,7 +45,7 @@ pub fn run(gear: &Gear, kind: &Kind, fabric: &Fabric, directory: &Path) -> Outco
         let (theirs, ours) = std::thread::scope(|scope| {
             let theirs = scope.spawn(|| look(gear, kind, fabric, text, &place("opensm"), false));
             let ours = look(gear, kind, fabric, text, &place("ours"), true);
-            (theirs.join().expect("the thread does not panic"), ours)
+            (theirs.join().expect("the thread that runs OpenSM does not panic"), ours)
         });
         let ((theirs, checked), (ours, own)) = (theirs?, ours?);
         for checked in [checked, own] {

@@ -31,14 +31,14 @@ const FABRICS: [&str; 10] = [
     "random switches=12 ports=6 hosts=2",
 ];
 
-/// The lists of routing engines from which a run chooses one. Both SMs support them. An empty list selects the SM's
-/// default.
+/// The lists of routing engines from which a run chooses one. OpenSM and `ibfabric sm` support all of these engines. An
+/// empty list stands for `auto` with `ibfabric sm`, and for `minhop` with OpenSM.
 const ENGINES: [&str; 7] = ["", "", "minhop", "updn", "ftree,updn", "lash", "dor"];
 
-/// Time limit for the SM to complete its sweep.
+/// Time after a cable change in which the SM must make all pairs of hosts reachable.
 const SETTLES_WITHIN: Duration = Duration::from_secs(40);
 
-/// The SM of a run.
+/// The SM that manages the fabric in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Managed {
     /// `ibfabric sm`.
@@ -60,7 +60,8 @@ pub struct Tally {
     pub loops: usize,
     /// The cable changes after which the tables have a credit loop on a single VL, but `ibfabric sm` logged no alarm.
     pub silent_loops: Vec<String>,
-    /// For each cable change, the time until all pairs were reachable.
+    /// Times from a cable change to a reading of the tables in which all pairs of hosts became reachable. If a later
+    /// reading for the same change finds an unreachable pair, a second time follows.
     pub settled_after: Vec<Duration>,
 }
 
@@ -194,8 +195,10 @@ impl Truth {
 }
 
 /// Runs an SM on a fabric that the seed selects. For two of three seeds, links between switches are cut one by one
-/// until 40 % are cut, and then restored. For other seeds, switches are powered on in groups of one to three.
+/// until 40 % are cut, and then restored, three at a time. For other seeds, the links of all switches but one are cut
+/// before the SM starts. They are then restored as if the switches were powered on in groups of one to three.
 ///
+/// # Errors
 /// Fails if a program cannot be started.
 pub fn run(
     gear: &Gear,
@@ -228,7 +231,7 @@ pub fn run(
             let burst = (1 + rng.below(3)).min(off.len());
             bursts.push(off.drain(..burst).collect());
         }
-        // A cable works when the nodes at both ends are powered.
+        // A cable is restored when the nodes at both ends are powered on.
         let works_from = |port: PortId| {
             let node = fabric.port(port).node;
             bursts.iter().position(|burst| burst.contains(&node)).map_or(0, |number| number + 1)

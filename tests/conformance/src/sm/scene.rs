@@ -19,14 +19,14 @@ use crate::clients::server::{Kind, Order, Server};
 use crate::clients::stage::{StageError, socket_name};
 use crate::opensm::first_adapter;
 
-/// The programs and libraries that the cases use.
+/// Paths of the programs and libraries that the cases use.
 #[derive(Clone, Debug)]
 pub struct Gear {
-    /// The program ibfabric.
+    /// Path of the program `ibfabric`.
     pub ibfabric: PathBuf,
-    /// Debian's umad library, which returns only the first MAD of a response.
+    /// Path of Debian's umad library, which returns only the first MAD of a response.
     pub debian: PathBuf,
-    /// ibfabric's umad library, which returns all MADs of a response.
+    /// Path of ibfabric's umad library, which returns all MADs of a response.
     pub own: PathBuf,
 }
 
@@ -56,7 +56,7 @@ pub type Outcome = Result<Checked, StageError>;
 
 /// A running simulator with clients.
 pub struct Scene<'a> {
-    /// The programs and libraries.
+    /// Paths of the programs and libraries that the case uses.
     pub gear: &'a Gear,
     /// The simulator's fabric.
     pub fabric: &'a Fabric,
@@ -226,11 +226,11 @@ impl<'a> Scene<'a> {
         self.checked.check(good, fault);
     }
 
-    /// Calls a function every second until it returns true. Returns false if it has not returned true within the time
+    /// Calls `look` every second until it returns true. Returns false if `look` has not returned true within the time
     /// limit.
     ///
     /// # Errors
-    /// Fails if the function fails.
+    /// Fails if `look` fails.
     pub fn wait_until(
         &mut self,
         limit: Duration,

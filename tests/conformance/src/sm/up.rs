@@ -140,7 +140,7 @@ fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageErro
     Ok(())
 }
 
-/// Traces random pairs of the HCAs' LIDs. If there are few LIDs, traces all pairs.
+/// Traces the paths of at most [`PAIRS`] pairs of the HCAs' LIDs.
 ///
 /// Pairs of switches are not traced, because up/down and fat-tree routing leave some pairs of switches without a path.
 /// This is also the case in OpenSM.
@@ -193,7 +193,8 @@ fn traces(
 /// In [`pairs`], the base LID of a port and one of the port's LIDs. In [`traced`], the base LIDs of a path's two ports.
 type Address = (u16, u16);
 
-/// Returns all pairs of LIDs of different ports. If there are too many, returns `most` random pairs.
+/// Returns at most `most` pairs of LIDs of different ports. The pairs are random if the square of the number of LIDs
+/// exceeds `2 * most`.
 fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
     let all = || {
         let pairs = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
@@ -202,7 +203,7 @@ fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
     if lids.len() * lids.len() <= 2 * most {
         return all().take(most).collect();
     }
-    // A pair with the last LID is always included. The other pairs are chosen with xorshift.
+    // The pair of the first and the last LID is always included. xorshift selects the other pairs.
     let mut chosen = BTreeSet::from([(lids[0], lids[lids.len() - 1])]);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = || {

@@ -27,36 +27,37 @@ const KINDS: [&str; 6] =
 /// Maximum number of paths that one call of [`trial`] traces.
 const PAIRS: usize = 25;
 
-/// Numbers of traced paths by fault and verdict, and descriptions of errors.
+/// Counts of traced paths by verdict and by whether the path crosses a fault, and descriptions of errors.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Number of traced paths.
     pub paths: usize,
-    /// Paths that cross a fault.
+    /// Number of paths that cross a fault.
     pub damaged: usize,
-    /// Paths that cross a fault, but that the tracer reports as good.
+    /// Number of paths that cross a fault, but that the tracer reports as good.
     pub good_over_damage: usize,
-    /// Paths that cross a fault and that the tracer proves bad.
+    /// Number of paths that cross a fault and that the tracer proves bad.
     pub bad_over_damage: usize,
-    /// Paths that cross a fault and that the tracer does not prove good or bad.
+    /// Number of paths that cross a fault and that the tracer does not prove good or bad.
     pub unproven_over_damage: usize,
-    /// Paths without a fault that the tracer reports as bad.
+    /// Number of paths without a fault that the tracer reports as bad.
     pub innocents: usize,
-    /// Paths without a fault that the tracer proves good.
+    /// Number of paths without a fault that the tracer proves good.
     pub sound_good: usize,
-    /// Paths without a fault that the tracer does not prove good or bad.
+    /// Number of paths without a fault that the tracer does not prove good or bad.
     pub sound_unproven: usize,
-    /// Paths that cross a fault, but that `ibtracert` prints completely.
+    /// Number of paths that cross a fault, but that `ibtracert` prints completely.
     pub shown_over_damage: usize,
-    /// Paths without a fault that `ibtracert` does not print completely.
+    /// Number of paths without a fault that `ibtracert` does not print completely.
     pub sound_not_shown: usize,
-    /// Paths that cross a fault, where only the tracer is right: it proves the path bad, but `ibtracert` prints the
-    /// path completely.
+    /// Number of paths that cross a fault, of which only the tracer is right: the tracer proves the path bad, but
+    /// `ibtracert` prints it completely.
     pub tracer_right: usize,
-    /// Paths that cross a fault, where only `ibtracert` is right: it does not print the path completely, but the tracer
-    /// reports the path as good.
+    /// Number of paths that cross a fault, of which only `ibtracert` is right: the tracer reports the path as good, but
+    /// `ibtracert` does not print it completely.
     pub ibtracert_right: usize,
-    /// Descriptions of wrong verdicts, missing traces, and observations at switches that do not respond.
+    /// Descriptions of wrong verdicts, of missing traces, and of packets that the tracer reports as seen at a switch
+    /// that does not respond.
     pub errors: Vec<String>,
 }
 

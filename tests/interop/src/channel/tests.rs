@@ -1,4 +1,4 @@
-//! The tests simulate the guest.
+//! No guest runs in these tests. A Unix socket replaces the serial port, and the tests send the messages of the guest.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;

@@ -36,8 +36,9 @@ impl Options {
     ///   make the bursts longer.
     /// * `retries`: 3 if the timeout is below 1 s, because a retry then costs little. Also 3 above 8,192 machines,
     ///   because their bursts lose more messages. Otherwise 2.
-    /// * `check_interval`: 5 minutes up to 4,096 machines, 15 minutes above. At most, a machine verifies the
-    ///   addresses of all others. With 4,096 machines and 5 minutes, that takes about a dozen messages per second.
+    /// * `check_interval`: 5 minutes up to 4,096 machines, 15 minutes above. In the worst case, a machine
+    ///   verifies the addresses of all others. With 4,096 machines and 5 minutes, that takes about a dozen messages per
+    ///   second.
     /// * `announce`: 2 up to 4,096 machines, 1 above, because every machine receives every announcement.
     /// * `max_destinations`: 16 addresses per machine, at least the default. A machine has a name, two IP addresses, a
     ///   GID and a LID for each of a few ports.

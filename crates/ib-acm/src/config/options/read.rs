@@ -1,4 +1,4 @@
-//! The reader of options.
+//! Parser of options files: [`Options::read`].
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! The writer of options.
+//! Writer of options files: [`Options::to_file`].
 
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -286,7 +286,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// Returns `time` as a number of units of `seconds` seconds, rounded up. Returns `without` if `time` is `None`.
+/// Returns `time` in units of `seconds` seconds, rounded up; returns `without` if `time` is `None`.
 fn in_units(time: Option<Duration>, seconds: u32, without: &str) -> String {
     let nanoseconds = u128::from(seconds) * 1_000_000_000;
     time.map_or_else(
@@ -297,6 +297,6 @@ fn in_units(time: Option<Duration>, seconds: u32, without: &str) -> String {
 
 /// Returns a rate in Gbit/s.
 fn rate(code: ib_wire::mad::sa::RateCode) -> f64 {
-    // If the code stands for no rate, the default is written, since the reader would refuse the code.
+    // For an unknown code the default of 10 Gbit/s is written, since the reader accepts only known rates.
     f64::from(code.megabits_per_second().unwrap_or(10_000)) / 1e3
 }

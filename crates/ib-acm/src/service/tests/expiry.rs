@@ -22,7 +22,7 @@ fn used_port_without_a_service_stays_cached() {
         net.find(0, &to).expect("the SA has the path");
         check_always_cached(&mut net, &to);
         assert!(net.counters(0).sa_queries < 10, "{}", net.counters(0).sa_queries);
-        // The service refreshes the cached entry of the port even if no client has requested it shortly before it
+        // If no client requests the port for up to 180 s, the service still refreshes its cached entry before the entry
         // expires.
         net.run_for(110 * SECOND);
         assert!(net.cached_path(0, &to).is_some());
@@ -113,8 +113,8 @@ fn used_addresses_of_an_ibacm_peer_stay_cached() {
                 }
             }
             assert_eq!(net.counters(0).multicasts, before, "only the owner is queried");
-            // Each of the two addresses is verified at most twice in its lifetime, and the LID at most twice in a check
-            // interval.
+            // The name and the IP address are each verified at most twice in their lifetime of 60 s. The LID is
+            // verified at most twice in a check interval.
             let most = 2 * 2 * 420 / 60 + check_interval.map_or(0, |it| 2 * 420 / it.as_secs());
             let checks = net.counters(0).checks - checks;
             assert!(checks <= most, "{checks} checks, expected at most {most}");

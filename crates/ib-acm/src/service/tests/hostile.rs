@@ -194,7 +194,7 @@ fn malformed_messages_are_dropped_and_counted() {
         net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &vec![1; length]);
         assert_eq!(net.counters(0).malformed, before + 1);
     }
-    // A message of an old service, without further addresses and with zeros in reserved fields, is accepted.
+    // A message of an older service version is accepted: without further addresses, and with zeros in reserved fields.
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &good.to_bytes());
     assert_eq!(net.find(0, &name(2)).map(|path| path.dgid), Ok(gid(2)));
 }
@@ -341,7 +341,7 @@ fn new_lid_of_a_port_reported_by_the_sa_is_found() {
         net.run_for(Duration::from_secs(15));
         let found = net.cached_path(0, &Address::Gid(gid(1)));
         assert_eq!(found.map(|path| path.dlid), Some(30), "{wait}");
-        // From now on, the claims of this host are accepted.
+        // From now on, the service accepts the claims of host 1.
         assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));
     }
 }
@@ -360,7 +360,7 @@ fn gids_of_a_port_are_limited() {
         let gid = Gid::new(PREFIX, Guid(0x9000 + number));
         let message = question(&name, &self::name(99)).to_bytes();
         net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
-        // A GID that was accepted before remains usable, so its owner may continue to send.
+        // The service has accepted the first GID, so further messages from this GID do not claim a new GID.
         if number % 100 == 0 {
             let gid = Gid::new(PREFIX, Guid(0x9000));
             net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
@@ -373,7 +373,7 @@ fn gids_of_a_port_are_limited() {
     let mut gids: Vec<Gid> = known.iter().map(|it| it.gid).filter(|&gid| of_it(gid)).collect();
     gids.sort();
     gids.dedup();
-    // The port may have 16 new GIDs in a minute. One of them was the GID of host 2.
+    // The service accepts 16 new GIDs of a port in a minute. One of them was the GID of host 2.
     assert_eq!(gids.len(), 15);
     for host in 1..40 {
         assert!(net.cached_path(0, &name(host)).is_some());
@@ -398,7 +398,7 @@ fn late_claim_does_not_override_a_new_owner() {
     // Another port claims the address. The owner does not respond to the check.
     net.off.push(1);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &says);
-    // Before the check ends, the address moves to a third host, which responds for it.
+    // Before the check ends, the address moves to host 3, which claims it.
     net.resolver().peers.table.cache.unbind(&shared);
     net.hosts[3].state.names.push(shared.clone());
     net.update(3);

@@ -32,7 +32,7 @@ fn request_for_a_background_resolution_has_full_time() {
     net.off.clear();
     assert_eq!(net.cached_path(0, &name(1)), None);
     net.settle();
-    assert_eq!(net.reply_statuses(), [ClientStatus::SUCCESS], "a request is sent immediately");
+    assert_eq!(net.reply_statuses(), [ClientStatus::SUCCESS], "an immediate attempt succeeds");
     assert_eq!(net.resolver().resolutions.counts().1, 0);
 }
 
@@ -50,7 +50,7 @@ fn request_for_a_queued_background_resolution_has_full_time() {
     let before = net.sent.len();
     assert_eq!(net.cached_path(0, &name(1)), None);
     assert_eq!(net.sent.len(), before + 1, "a request is sent immediately");
-    // After this immediate request, the next attempts are sent at their regular times.
+    // The immediate attempt counts as the first one, so the next attempts follow at the regular intervals.
     net.run_for(3 * SECOND / 2);
     assert_eq!((net.reply_statuses(), net.sent.len()), (vec![], before + 2));
     net.off.clear();

@@ -62,7 +62,7 @@ fn used_route_survives_a_busy_sa() {
     net.find(0, &name(1)).expect("the address is resolved");
     net.path_status = MadStatus::SA_NO_RECORDS;
     net.run_for(130 * SECOND);
-    net.cached_path(0, &name(1)).expect("the path is queried again");
+    net.cached_path(0, &name(1)).expect("the path is still cached");
     net.settle();
     assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ENODATA));
 }
@@ -96,7 +96,7 @@ fn client_queries_have_priority_over_refreshes() {
     net.request(0, &query(1));
     net.run_for(2 * SECOND);
     let is_asked = |net: &Net| net.wanted.iter().any(|wanted| wanted.dgid == gid(1));
-    assert!(is_asked(&net), "only {} other paths were queried", net.wanted.len());
+    assert!(is_asked(&net), "{} paths queried, but not for the client", net.wanted.len());
     // When the SA responds again, the service responds to the clients.
     net.is_mute = false;
     net.run_for(4 * SECOND);
@@ -240,7 +240,7 @@ fn all_lids_of_a_port_can_be_cached() {
         for (to, lid) in lids.iter().zip([20, 21]) {
             assert_eq!(net.find(0, to).map(|path| path.dlid), Ok(lid));
         }
-        // The routes to both LIDs are cached while they are used, and are refreshed as rarely as other routes.
+        // While clients request the routes to both LIDs, they stay cached, and are refreshed as rarely as other routes.
         let before = net.counters(0).sa_queries;
         for _ in 0..60 {
             for (to, lid) in lids.iter().zip([20, 21]) {
@@ -274,7 +274,7 @@ fn old_lid_of_a_peer_causes_a_bounded_number_of_checks() {
         net.find(0, to).expect("the address is resolved");
         net.run_for(SECOND);
     }
-    // The host gets another LID, and its next request has this LID. No client requests the old LID any more.
+    // The host gets another LID, and sends its next request from it. No client requests the old LID any more.
     net.hosts[1].state.link.lid = 30;
     net.update(1);
     net.settle();
@@ -322,7 +322,8 @@ fn failing_joins_do_not_starve_client_queries() {
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     net.settle();
-    // The first joins have priority over client queries. After them, a query is delayed by at most one join.
+    // After a change of the SM, the first join of each group has priority over client queries. Later, a query is
+    // delayed by at most one repeated join.
     net.run_for(60 * SECOND);
     for _ in 0..20 {
         assert_eq!(net.request(0, &query(1)), None);
@@ -342,11 +343,11 @@ fn background_resolutions_do_not_delay_client_requests() {
         net.resolve_in_background(&to);
     }
     net.settle();
-    assert_eq!(net.resolver().resolutions.counts().1, 2, "half of `resolve_depth`");
+    assert_eq!(net.resolver().resolutions.counts().1, 2, "at most `resolve_depth / 2` are active");
     net.find(0, &name(1)).expect("the address is resolved");
     assert_eq!(net.now, now, "the response is immediate");
-    // If a client requests an address whose background resolution is queued, the resolution does not wait for the
-    // others.
+    // If a client requests an address whose background resolution is queued, the resolution does not wait for other
+    // background resolutions.
     let mut bytes = Vec::new();
     let late = Address::name("gone99").expect("the name is valid");
     Resolve::request([0; 8], vec![entry_of(&late)]).put(ByteOrder::NATIVE, &mut bytes);

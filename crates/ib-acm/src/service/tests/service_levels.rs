@@ -155,7 +155,7 @@ fn disabling_the_comparison_resumes_waiting_requests() {
         let mut net = Net::new(2, &by_group());
         net.run_for(SECOND);
         net.find(0, &name(1)).expect("the address is resolved");
-        // There is another SM. The service queries it, but the SM responds late.
+        // Another SM takes over, and the responses of its SA are delayed.
         net.is_slow = true;
         net.hosts[0].state.link.sm_lid = 101;
         net.update(0);

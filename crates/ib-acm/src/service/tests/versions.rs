@@ -3,7 +3,7 @@
 use super::hostile::{question, three};
 use super::*;
 
-/// What the service does with a request of a service of another version.
+/// Reaction of the service to a request of a service of another version.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     /// The service drops the request as malformed.

@@ -37,16 +37,16 @@ fn flight_times(bench: &TwoCaptures, is_named: bool) -> (UnmeasuredCounts, Vec<i
 fn ack_after_a_reported_gap_completes_no_request() {
     for is_one_file in [false, true] {
         let mut bench = TwoCaptures { tells_missed: true, is_one_file, ..TwoCaptures::default() };
-        // All requests are captured. The acknowledgement after the hole acknowledges all requests
-        // before it.
+        // All requests are captured. The acknowledgements of messages 40 to 59 are missing at `A`. The acknowledgement
+        // of message 60 also acknowledges these messages.
         with_hole(&mut bench, 40..60, true);
         if is_one_file {
             // The file reports only the packets that are missing at `A`.
             bench.written[0].retain(|it| !it.is_missed || it.end.file == 0);
         }
         let (unknown, flight_times) = flight_times(&bench, true);
-        // The hole ends with the acknowledgement of message 60. This message was sent during the hole, so it is the
-        // 21st message without a known time of acknowledgement.
+        // The reported gap ends with the acknowledgement of message 60. Message 60 was sent during the gap, so it is
+        // the 21st message without a known time of acknowledgement.
         assert_eq!(unknown, UnmeasuredCounts { incomplete: 0, unacknowledged: 21 });
         assert_eq!(flight_times, [12_100; 79]);
     }
@@ -54,14 +54,15 @@ fn ack_after_a_reported_gap_completes_no_request() {
 
 #[test]
 fn ack_after_a_gap_in_requests_completes_no_request() {
-    // The files do not report missed packets, like files of other programs.
+    // As in files of other programs, missed packets are not reported.
     for is_named in [true, false] {
         let mut bench = TwoCaptures::default();
         with_hole(&mut bench, 40..60, false);
-        // The last request before the hole is captured, but its acknowledgement is not.
+        // The request of message 39 is captured, but its acknowledgement is not.
         bench.written[0].retain(|it| it.is_sent || it.time != START + 39 * 20_000 + 12_100);
         let (unknown, flight_times) = flight_times(&bench, is_named);
-        // The second file contains the requests in the hole, so their messages are counted.
+        // The second file contains the requests of messages 40 to 59, so these messages and message 39 count as
+        // unacknowledged.
         assert_eq!((unknown.unacknowledged, flight_times.len()), (21, 79), "{is_named}");
         assert!(flight_times.iter().all(|&time| time == 12_100), "{flight_times:?}");
     }
@@ -110,8 +111,8 @@ fn common_queue_pairs_are_found_without_common_packets() {
     }
     let correlation = bench.correlate(true);
     assert_eq!((correlation.all_matched().matched, correlation.common()), (0, 1));
-    // The files have no interface statistics, so the counts of missed packets that the packets
-    // report are added up.
+    // The files have no interface statistics. So the correlator adds up the counts of missed packets in the packet
+    // blocks.
     let overwritten = correlation.files().iter().map(|file| file.overwritten);
     assert_eq!(overwritten.collect::<Vec<_>>(), [None, Some(50)]);
 }

@@ -336,7 +336,7 @@ fn late_rep_of_a_cancelled_req_is_rejected() {
     pair.carry(NOW);
     let there = requested(&mut pair.there).id;
     pair.here.close(NOW, here).unwrap();
-    // The REJ is not delivered to the peer.
+    // The test does not deliver this REJ to the peer.
     assert_eq!(names(&sent(&mut pair.here)), ["REJ"]);
     pair.there.accept(NOW, there, &acceptance(0x20)).unwrap();
     assert_eq!(pair.carry(NOW), ["REP", "REJ"]);

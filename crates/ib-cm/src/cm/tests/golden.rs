@@ -42,14 +42,14 @@ fn golden(hex: &str) -> Mad {
     mad
 }
 
-/// Position of the local communication ID in a MAD.
+/// Byte range of the sender's communication ID in a CM message.
 const LOCAL: std::ops::Range<usize> = 24..28;
-/// Position of the remote communication ID in a MAD.
+/// Byte range of the receiver's communication ID in a CM message.
 const REMOTE: std::ops::Range<usize> = 28..32;
-/// Position of the transaction ID in a MAD.
+/// Byte range of the transaction ID in a MAD.
 const TRANSACTION: std::ops::Range<usize> = 8..16;
 
-/// Replaces the bytes at this position of a MAD, and returns the MAD.
+/// Replaces the bytes in the range `at` of a MAD, and returns the MAD.
 fn with(mut mad: Mad, at: std::ops::Range<usize>, other: &[u8]) -> Mad {
     mad.0[at].copy_from_slice(other);
     mad

@@ -57,7 +57,7 @@ fn parameters_out_of_range_are_rejected() {
         assert!(matches!(cm.connect(NOW, &params), Err(CmError::OutOfRange { .. })));
     }
     assert!(cm.connect(NOW, &good).is_ok());
-    // If configuration values exceed the range of their fields, the maximum is used.
+    // If a configuration value exceeds the range of its field in the REQ, the REQ contains the maximum of the field.
     let config = CmConfig { retries: 200, response_timeout: 99, ..config(1) };
     let mut cm = Cm::new(config, [0; 32]);
     cm.connect(NOW, &good).unwrap();

@@ -239,7 +239,7 @@ fn simulate(seed: u64, wire: Wire, behaviour: Behaviour) -> [Option<Outcome>; 2]
     let live = simulation.live.each_ref().map(BTreeSet::len);
     simulation.finish();
     if behaviour == Behaviour::Accept || behaviour == Behaviour::AcceptLate {
-        // If a side has received a REJ after `Established`, its connection counts as failed.
+        // If a REJ has ended the established connection of a side, this connection counts as failed.
         [0, 1].map(|side| match ends[side] {
             Some(Outcome::Established) if live[side] == 0 => Some(Outcome::Failed),
             end => end,
@@ -269,7 +269,7 @@ fn all_connections_end_with_extreme_loss() {
         let ends = simulate(seed, wire, Behaviour::Accept);
         *counts.entry(format!("{ends:?}")).or_insert(0) += 1;
     }
-    // With this loss rate, at least three combinations of results occur.
+    // With this loss rate, at least three different pairs of results of the two sides occur.
     assert!(counts.len() >= 3, "{counts:?}");
 }
 

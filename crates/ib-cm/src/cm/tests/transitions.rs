@@ -53,6 +53,11 @@ const STARTS: [Start; 14] = [
     Start::GivenUp,
 ];
 
+/// Messages of the peer, calls of the consumer, and the expiration of a timer.
+///
+/// * "other": the field differs from that of the connection.
+/// * "by adapter": the REJ contains the GUID of the peer's HCA instead of the local communication ID.
+/// * "last": no retransmission is left.
 const STIMULI: [&str; 32] = [
     "REQ",
     "REQ, other PSN",
@@ -203,7 +208,7 @@ fn start(start: Start) -> (Cm, ConnectionId) {
     (cm, id)
 }
 
-/// Applies a stimulus. If the stimulus is a call, returns its result.
+/// Delivers the message, makes the call or runs the timer that a stimulus names. Returns the result of a call.
 fn apply(cm: &mut Cm, id: ConnectionId, stimulus: &str) -> Result<(), CmError> {
     let own = id.0;
     let ids = (PEER, own);

@@ -107,7 +107,7 @@ fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
     };
     let number = captures.start_with(&mut program, options).expect("the capture starts");
     // The first 150 datagrams nearly fill the ring. The recorder collects a packet only once the clock has reached its
-    // timestamp, so the ring still holds them when the other datagrams are sent.
+    // timestamp, so the ring still holds these datagrams when the other datagrams are sent.
     program.send_datagrams(BEFORE, 3_600_000);
     program.send_datagrams(10_000, 3_600_001);
     program.hand_over();

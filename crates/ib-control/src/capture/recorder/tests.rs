@@ -13,8 +13,9 @@ use super::*;
 struct Flood {
     left: u64,
     sent: Arc<AtomicU64>,
-    /// Time of the first packet, and interval between packets, in nanoseconds.
+    /// Timestamp of the first packet in nanoseconds.
     since: u64,
+    /// Interval between packets in nanoseconds.
     every: u64,
     /// How long the first read of the ring takes.
     delay: Duration,

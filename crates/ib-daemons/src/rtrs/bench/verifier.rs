@@ -35,8 +35,9 @@ impl Verifier {
         self.rounds[sectors(offset, length)].iter().any(|round| *round > 0)
     }
 
-    /// Records that a command becomes outstanding. It must not overlap another outstanding command. For a write, fills
-    /// `data` with verifiable content and returns the number of the write; for other commands, returns 0.
+    /// Records that a command becomes outstanding. The caller ensures that it overlaps no other outstanding command.
+    /// For a write, fills `data` with verifiable content and returns the number of the write; for other commands,
+    /// returns 0.
     pub(super) fn begin(&mut self, command: &Command, data: &mut [u8]) -> u32 {
         if command.length > 0 {
             self.busy.insert(command.offset, command.offset + command.length);

@@ -62,7 +62,7 @@ struct Job {
     random: Rng,
 }
 
-/// The commands of all jobs.
+/// Generates the commands of all jobs.
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
     rw: ReadWrite,

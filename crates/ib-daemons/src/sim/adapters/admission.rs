@@ -161,7 +161,7 @@ impl Adapters {
         };
         let is_first = others.is_empty();
         let mut clients = Vec::new();
-        // An HCA without classes has one client, which it uses for SA path queries.
+        // An HCA without classes gets one simulator client, for its SA path queries.
         let client_classes = if classes.is_empty() {
             vec![None]
         } else {

@@ -31,7 +31,7 @@ fn values_are_read_in_their_notations() {
     let config = settings.config(&log).expect("the configuration names no missing file");
     assert_eq!(config.packet_life_time, 16);
     assert_eq!(config.sweep_interval, None);
-    let qos = config.qos.expect("the configuration has QoS");
+    let qos = config.qos.expect("the configuration enables QoS");
     assert_eq!((qos.ca.max_vls, qos.router.max_vls), (4, 4));
     assert_eq!((qos.ca.vlarb_high.len(), qos.router.vlarb_high.len()), (2, 15));
 }

@@ -24,11 +24,12 @@ pub struct SmStatus {
     pub(super) up: Option<UpSubnet>,
     pub(super) sweeps: u64,
     pub(super) light_sweeps: u64,
-    /// Number of changes that were discovered without a heavy sweep.
+    /// Number of partial sweeps of changed nodes.
     pub(super) followed: u64,
     pub(super) traps: u64,
-    /// Number of SMPs that were sent, and of those that were retransmitted.
+    /// Number of SMPs that were sent.
     pub(super) smps: u64,
+    /// Number of SMPs that were retransmitted.
     pub(super) retries: u64,
     /// The other SMs of the subnet.
     pub(super) managers: Vec<OtherManager>,
@@ -59,7 +60,7 @@ pub(super) struct UpSubnet {
     pub(super) ms: SweepTimes,
 }
 
-/// Problems of the forwarding tables in the switches; `null` if not known.
+/// Problems of the LFTs in the switches. The fields are `null` if the problems are not known.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Quality {
     /// Number of pairs of a switch and a LID that have no working route.
@@ -69,7 +70,7 @@ pub(super) struct Quality {
     pub(super) credit_loops: Option<usize>,
 }
 
-/// Duration of the parts of a sweep, in milliseconds.
+/// Durations of the steps of a sweep, in milliseconds.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SweepTimes {
     pub(super) discover: f64,
@@ -93,7 +94,7 @@ pub(super) struct Refused {
     pub(super) reason: String,
 }
 
-/// The result of routing, and the switches in the order of the LFTs.
+/// The result of routing, and the routed switches.
 #[derive(Serialize, JsonSchema)]
 pub struct SmRoutes {
     pub(super) engine: &'static str,
@@ -152,7 +153,7 @@ pub(crate) struct AlarmData {
     #[serde(flatten)]
     details: AlarmDetails,
     kind: &'static str,
-    /// Seconds since the Unix epoch.
+    /// Time at which the alarm was raised, in seconds since 1970.
     since: f64,
     text: String,
 }

@@ -190,8 +190,8 @@ keys! {
     "qos_rtr_sl2vl" "" s => Levels(&mut s.lanes[4].sl2vl);
 }
 
-/// Keys of OpenSM that are not supported, with OpenSM's defaults. A different value causes a note that the key is
-/// ignored. Keys with an empty default cause no note.
+/// Keys of OpenSM that are not supported, with OpenSM's defaults. Any other value causes a note that the key is
+/// ignored, or an error if [`REFUSED`] lists the key. Keys with an empty default cause no note.
 pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("m_key_lookup", "TRUE"),
     ("force_link_speed", "15"),
@@ -199,7 +199,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("force_link_width", "255"),
     ("fdr10", "1"),
     ("use_mfttop", "TRUE"),
-    // This key is supported: the reader of the configuration file replaces TRUE by `part_enforce off`.
+    // The reader of the configuration file handles this key itself: TRUE sets `part_enforce` to `off`.
     ("no_partition_enforcement", ""),
     // Both values have the same effect: a port can always be a full member and a limited member of a partition.
     ("allow_both_pkeys", ""),
@@ -276,7 +276,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("log_prefix", "(null)"),
 ];
 
-/// Keys of the table above that must have their default value, with the reason. Other values are errors.
+/// Keys of [`IGNORED`] for which any value but the default is an error, each with the reason for the error.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("do_mesh_analysis", reasons::MESHES),
     ("nue_max_num_vls", reasons::ENGINE),

@@ -119,7 +119,7 @@ pub(super) fn destination_of(sim: &Sim, from: PortId, to: &str) -> Result<Entry,
     let to = Address::parse(to.trim()).map_err(Refusal::bad)?;
     let prefix = sim.link_port(from).gid_prefix;
     Ok(destination(&match to {
-        // A GID is written like an IPv6 address. If the address has the subnet's prefix, it is a GID.
+        // A GID is written like an IPv6 address. An address with the subnet's prefix is taken as a GID.
         Address::V6(address) if (u128::from(address) >> 64) as u64 == prefix => {
             Address::Gid(ib_types::Gid::from_bytes(address.octets()))
         }

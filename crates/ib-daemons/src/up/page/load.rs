@@ -24,8 +24,8 @@ struct LoadResponse<'a> {
     max: u32,
 }
 
-/// The cache of the last computed load, and the version of the routes at the last request that the cache could not
-/// answer.
+/// The cache of the computed load. The number is the version of the routes at the last request that the cache could not
+/// answer. Waiting computations for earlier versions are abandoned.
 #[derive(Clone, Default)]
 pub(super) struct Loads(Arc<Mutex<Cache>>, Arc<AtomicU64>);
 
@@ -48,7 +48,8 @@ struct Copied {
 }
 
 impl Loads {
-    /// Returns the load of all links, or a function that computes it in another thread.
+    /// Returns the response with the load of all links. If the load is not cached, returns a function that computes it
+    /// and that the web server calls in another thread.
     pub(super) fn answer(&self, sim: &Sim, model: &Arc<Model>, engine: &str) -> Answer {
         let routes = sim.route_changes();
         // The event loop does not wait for the lock, because a thread that computes the load holds it for a long time.
@@ -117,7 +118,8 @@ impl Copied {
         }
         let mut load = vec![[0; 2]; model.links.len()];
         let mut seen = vec![false; fabric.node_count()];
-        // Links that are down may have split the fabric into several subnets, which are computed separately.
+        // Links that are down may split the fabric into several subnets. The load of each subnet is computed
+        // separately.
         for (node, spec) in fabric.nodes().filter(|(_, spec)| !spec.kind.is_switch()) {
             let ends: Vec<PortId> = fabric
                 .ports_of(node)
@@ -162,7 +164,7 @@ impl Copied {
     }
 }
 
-/// Adds `routes` to the load of a port's link, in the direction away from the port.
+/// Adds a number of routes to the load of a port's link, in the direction away from the port.
 fn add(model: &Model, port: PortId, routes: u32, load: &mut [[u32; 2]]) {
     if let Some(number) = model.link_of(port) {
         let is_second = model.links[number as usize].1 == port;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Maximum number of lines about attached clients that are not condensed.
+/// Maximum number of lines about attached clients. If there are more, one line replaces them.
 const MOST: usize = 8;
 
 /// Returns the lines of a log. If more than [`MOST`] lines report attached clients, one line with the count replaces

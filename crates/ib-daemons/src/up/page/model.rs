@@ -16,7 +16,7 @@ pub(in crate::up) struct Model {
     pub(super) links: Vec<(PortId, PortId)>,
     /// The number of each port's link; `None` for ports without a link.
     link_of: Vec<Option<u32>>,
-    /// The distance of each node from the nearest host, in links.
+    /// The distance of each node from the nearest host or router, in links.
     ranks: Vec<u32>,
     /// The response with the nodes and links.
     json: Json,
@@ -68,8 +68,8 @@ pub(super) struct Rate {
 
 impl Rate {
     pub(super) fn of(LinkRate { width, speed }: LinkRate) -> Self {
-        // The rate of one lane is not a whole number of Mbit/s at all speeds, but the rate of four lanes is. So the
-        // rate of one lane is computed from it.
+        // At some speeds, the rate of one lane is not a whole number of Mbit/s, such as 10,312.5 with FDR10. The rate
+        // of four lanes always is, so it is divided by 4.
         let lane = f64::from(speed.megabits_per_second(LinkWidth::X4)) / 4000.0;
         let named = RateCode::of_link(speed, width).and_then(RateCode::megabits_per_second);
         let megabits = named.unwrap_or_else(|| speed.megabits_per_second(width));
@@ -145,7 +145,7 @@ impl Model {
         self.link_of[port.index()]
     }
 
-    /// Returns the distance of a node from the nearest host, in links.
+    /// Returns the distance of a node from the nearest host or router, in links.
     pub(super) fn rank(&self, node: NodeId) -> u32 {
         self.ranks[node.index()]
     }
@@ -175,8 +175,8 @@ pub(super) const fn kind_word(kind: NodeKind) -> &'static str {
     }
 }
 
-/// Returns the distance in links of each node from the nearest node that is not a switch; 1 if no such node is
-/// connected with it.
+/// Returns the distance of each node from the nearest host or router, in links. Switches that are connected with
+/// neither have distance 1.
 fn ranks(fabric: &Fabric) -> Vec<u32> {
     let mut ranks = vec![u32::MAX; fabric.node_count()];
     let mut queue = VecDeque::new();

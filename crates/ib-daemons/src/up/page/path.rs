@@ -85,8 +85,8 @@ fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> 
     };
     let mut hops = vec![start(first, 0)];
     let is_switch = sim.is_switch(sim.place(first).0);
-    // At a host, the first step is the host's output port, unless the path leads from the host to itself. At a switch,
-    // the first step is port 0 of the switch.
+    // Output ports and input ports alternate. From a host, the first step is its output port. From a switch, the first
+    // step is its port 0, so the next step is an output port. A path from a host to itself has only one step.
     let mut leaves = is_switch;
     if !is_switch && !further.is_empty() {
         leave(&mut hops[0], first);

@@ -16,7 +16,7 @@ pub(super) const EVERY: Duration = Duration::from_millis(250);
 /// If nothing has changed, the state is published again after this time.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-/// The state that was published last, and the counters with which the next update is compared.
+/// The state that was published last, and the byte counters from which the next update computes the traffic.
 #[derive(Default)]
 pub(super) struct States {
     before: Option<Before>,
@@ -33,7 +33,7 @@ pub(super) struct States {
     down_at: Option<u64>,
 }
 
-/// The counters of sent bytes at the time of the last update.
+/// The time of the last update, and the number of bytes that each end of each link had sent by then.
 struct Before {
     at: Instant,
     sent: Vec<[u64; 2]>,
@@ -110,8 +110,8 @@ impl States {
         Some(format!("\"time\":{seconds:.6},{members}"))
     }
 
-    /// Returns the traffic of each link since the last update: the number of the link, and bytes per second in both
-    /// directions.
+    /// Returns the traffic since the last update, without idle links. An entry has the number of a link, the bytes per
+    /// second from its first end to its second, and those in the other direction.
     fn traffic(&mut self, sim: &Sim, model: &Model) -> Vec<(u32, u64, u64)> {
         let now = sim.now();
         let sent = |&(one, other)| [sim.sent_bytes(one), sim.sent_bytes(other)];
@@ -124,7 +124,7 @@ impl States {
         let mut traffic = Vec::new();
         for ((number, link), before) in (0..).zip(&model.links).zip(&mut before.sent) {
             let sent = sent(link);
-            // If a counter was reset since the last update, its difference counts as 0.
+            // A counter that was reset since the last update counts as unchanged.
             let [there, back] =
                 [0, 1].map(|direction| sent[direction].saturating_sub(before[direction]));
             *before = sent;
@@ -136,8 +136,8 @@ impl States {
         traffic
     }
 
-    /// If the routes have changed, updates the lists of the links that are down and of the nodes that cannot be
-    /// reached.
+    /// If the routes have changed, updates the lists of links that are down and of nodes that the SM cannot reach. If
+    /// this process runs no SM, the nodes that the first end port cannot reach are listed.
     fn find_down(&mut self, sim: &Sim, model: &Model, manager: Option<&Manager>) {
         if self.down_at == Some(sim.route_changes()) {
             return;

@@ -25,8 +25,8 @@ pub(super) struct DeviceCheck {
     /// State of the first path's link, which is cut during the writes, and of the second path's link, which is cut
     /// during the reads.
     cuts: [Cut; 2],
-    /// Progress counter, and the time at which it last grew. It is the number of completed bytes, plus the number of
-    /// failed requests, plus 1 after the writes.
+    /// A progress counter, and the time at which it last grew. The counter is the number of completed bytes, plus the
+    /// number of failed requests, plus 1 after the writes.
     progress: (u64, Instant),
 }
 
@@ -45,7 +45,7 @@ enum Cut {
 }
 
 impl DeviceCheck {
-    /// Prepares to check the whole device.
+    /// Creates a check of the whole device. If `pair` is `None`, the check has no requests.
     pub(super) fn new(pair: Option<&BlockPair>, now: Instant) -> Self {
         let size = pair.and_then(BlockPair::geometry).map_or(0, |&Geometry { size, .. }| size);
         let [writes, reads] = [Task::Write, Task::Compare].map(|task| Pass::new(task, 0..size));
@@ -98,7 +98,7 @@ impl DeviceCheck {
         }
     }
 
-    /// Returns the number of bytes that were written and read, and the number of bytes in total.
+    /// Returns the number of bytes that were written and read so far, and the number of all bytes to write and read.
     pub(super) const fn progress(&self) -> (u64, u64) {
         (self.writes.done + self.reads.done, 2 * self.size)
     }
@@ -116,7 +116,7 @@ impl DeviceCheck {
     pub(super) fn finish(&mut self, pair: &BlockPair, sim: &mut Sim) -> CheckResult {
         let client = pair.client();
         [0, 1].into_iter().for_each(|number| self.restore(number, client, sim));
-        // With fewer than 4 requests, a path that carried none is no error.
+        // If each pass has fewer than 4 requests, it is no error that a path carried no reads or no writes.
         let has_many = self.writes.requests() >= 4;
         let traffic = client.paths().filter_map(|path| client.stats(path)).map(|it| it.traffic);
         let idle_paths =

@@ -23,11 +23,11 @@ pub(super) const MOST: usize = 256;
 
 /// Maximum number of outstanding requests in a fabric of any size.
 const OUTSTANDING: usize = 32;
-/// Maximum number of outstanding requests times the number of hosts, because each request is multicast to every host.
-/// With more deliveries, requests would be retransmitted before their responses arrive.
+/// Maximum number of outstanding deliveries. Each request is multicast, so it causes one delivery per host. With more
+/// deliveries, requests would be retransmitted before their responses arrive.
 const DELIVERIES: usize = 32 * 1024;
 
-/// All responses must arrive within this time. Requests without a response then count as not resolved.
+/// Time limit for all responses of the check. Requests without a response then count as unanswered.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Requests to resolve names of hosts, and their results.
@@ -60,7 +60,7 @@ impl ResolvedNames {
             let (node, _) = sim.place(other);
             let name = Address::name(sim.node_name(node));
             let to = name.unwrap_or_else(|_| Address::Gid(sim.link_port(other).gid()));
-            // All ports of a node have the same name, so the LIDs of all are permitted.
+            // The name belongs to the node, so the path may lead to any of the node's ports that has a host.
             let numbers = 0..=sim.node_info(other).num_ports;
             let namesakes = numbers.filter_map(|number| sim.find_port(node, number));
             let namesakes = namesakes.filter(|&port| hosts.has(port));

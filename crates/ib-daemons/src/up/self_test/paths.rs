@@ -41,8 +41,8 @@ impl TracedPaths {
         let own = sim.link_port(own).lid;
         let (mut asked, mut can_be_validated) = (0, 0);
         for number in 0..PATHS {
-            // In a large fabric, the sources are evenly spaced. In a small one, each host is the source of several
-            // paths. The distances between source and destination are evenly spaced, too.
+            // The sources are spread evenly over the list of hosts. If there are fewer hosts than paths, the hosts take
+            // turns as source. The distance from source to destination in the list grows evenly with `number`.
             let from = number * lids.len().max(PATHS) / PATHS % lids.len();
             let to = (from + 1 + number * (lids.len() - 1) / PATHS) % lids.len();
             // A path that ends at the tracer's port cannot be confirmed, since the tracer receives no probes.

@@ -116,7 +116,7 @@ pub(super) enum CutResult {
     },
 }
 
-/// Describes that a block device made no progress.
+/// Details of a device check that failed because the device made no progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Stall {
     /// True if the paths were not connected again after the first cut, false if requests did not complete.
@@ -172,7 +172,8 @@ impl CheckResult {
 
 impl DeviceResult {
     fn is_good(&self) -> bool {
-        // Of at least two outstanding requests, the cut path carried at least one, which must have failed over.
+        // If at least two requests were outstanding at the cut, at least one of them was on the cut path. So at least
+        // one request must have failed over.
         let has_failed_over = |cut: &CutResult| match cut {
             CutResult::Cut { outstanding, failed_over } => *failed_over > 0 || *outstanding < 2,
             CutResult::NotCut { .. } => false,

@@ -19,7 +19,7 @@ pub(super) const MOST_LISTENERS: usize = 16;
 
 /// Number of log lines that are kept in memory.
 const MOST_LINES: usize = 1000;
-/// Number of log lines that a new listener gets.
+/// Maximum number of earlier log lines that a new listener gets.
 const FIRST_LINES: u64 = 100;
 
 /// Maximum size of a log line in bytes. Longer lines are cut.

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// The page consists of the files of this server. It loads nothing from another origin, runs no inline code, sends no form,
-/// and cannot be embedded into another page.
+/// Content security policy. The page consists of the files of this server. It loads nothing from another origin, runs
+/// no inline code, sends no form, and cannot be embedded into another page.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; worker-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -25,7 +25,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CACHE_CONTROL, "no-store"),
 ];
 
-/// The token: 32 random hexadecimal digits, with which every path begins.
+/// The token: 32 random hexadecimal digits, with which the path of every URL begins.
 #[derive(Clone, Debug)]
 pub(super) struct Token(String);
 

@@ -26,7 +26,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// If a client reads nothing of a response for this time, it is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Size in bytes of each connection's two buffers: for the head of a request, and for unsent responses.
+/// Maximum size in bytes of a connection's receive buffer, which holds the head of a request. The same maximum applies
+/// to the buffer of unsent responses.
 const BUFFER: usize = 64 << 10;
 
 /// Pause after `accept` has failed because the process has no free file descriptors.

@@ -68,9 +68,9 @@ fn read(stream: TcpStream) -> Response {
     let status = first
         .split(' ')
         .nth(1)
-        .expect("the line has a status")
+        .expect("the status line has a status code")
         .parse()
-        .expect("the status is a number");
+        .expect("the status code is a number");
     let mut response = Response { status, headers, body: String::new() };
     let length = response
         .header("content-length")
@@ -202,7 +202,7 @@ fn requests_for_other_hosts_are_forbidden() {
     ] {
         assert_eq!(get(&format!("Host: {other}")), 403, "{other:?}");
     }
-    assert_eq!(get("Accept: */*"), 403, "without a host");
+    assert_eq!(get("Accept: */*"), 403, "the request has no `Host` header");
     assert_eq!(get("Host: localhost\r\nHost: example.org"), 403);
     let whole = format!("GET http://example.org/{token}/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(raw(&web, &whole).status, 403);
@@ -342,7 +342,7 @@ fn listeners_get_states_and_each_log_line_once() {
     web.publish("\"time\":0");
     assert!(!web.has_newcomers());
     let mut events = EventStream::open(&web);
-    wait_for("no listener", || web.listeners() == 1);
+    wait_for("no listener is connected", || web.listeners() == 1);
     assert!(web.has_newcomers() && !web.has_newcomers());
     // The listener does not get states that were published before it connected.
     web.publish("\"time\":1");
@@ -396,7 +396,7 @@ fn stalled_listener_does_not_block_others() {
     let web = web();
     let stalled = send(&web, "GET", "api/events", "", "");
     let mut events = EventStream::open(&web);
-    wait_for("no two listeners", || web.listeners() == 2);
+    wait_for("fewer than two listeners are connected", || web.listeners() == 2);
     // Publishes far more data than the sockets' buffers hold.
     let padding = "x".repeat(1 << 20);
     for time in 0..64 {

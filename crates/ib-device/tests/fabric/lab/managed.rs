@@ -33,7 +33,7 @@ pub(crate) struct Managed {
 /// Generates a fabric of the given kind, such as `fat-tree 4 2`.
 pub(crate) fn fabric(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
-    let kind = Kind::parse(words[0], &words[1..]).expect("`kind` is a kind of fabric");
+    let kind = Kind::parse(words[0], &words[1..]).expect("`kind` names a kind of fabric");
     generate::generate(&kind, &generate::Options::default())
         .expect("the parameters of the fabric are valid")
 }
@@ -80,7 +80,7 @@ impl Managed {
         let now = self.sim.now();
         for manager in &mut self.managers {
             while let Some(incoming) = self.sim.receive(manager.client) {
-                // As on a real fabric, losses are not reported to the SM.
+                // As on a real fabric, the SM gets no report of lost MADs.
                 if matches!(incoming, Incoming::Received(_)) {
                     manager.engine.handle(now, &incoming);
                 }

@@ -27,7 +27,7 @@ fn queue(requests: impl IntoIterator<Item = (SendOp, u32)>) -> SendQueue {
     queue
 }
 
-/// Sends the next packet, and returns its PSN and what `advance` has returned.
+/// Sends the next packet. Returns its PSN and the result of `advance`.
 fn send(queue: &mut SendQueue) -> (u32, AdvanceOutcome) {
     if queue.current().is_some_and(Wqe::is_local) {
         queue.start_local();

@@ -129,8 +129,8 @@ fn connection_route_is_compared_again_after_a_change() {
     let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
     let mut writer = PacketWriter::new(ring);
     let (mut bytes, at) = (Vec::new(), Instant::from_nanos(1));
-    // The connection's route changes from 1 to 2, back to 1, and to 3. Packets with route 77 in between must not change
-    // the recorded routes.
+    // The connection uses routes 1, 2, 1 and 3 in turn. In each turn, one packet has route 77 instead. Each record must
+    // hold the route of its own packet.
     for number in [1, 2, 1, 3] {
         writer.forget_route();
         for is_own in [true, true, false, true] {

@@ -6,8 +6,8 @@ fn data(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index * 7 % 251) as u8).collect()
 }
 
-/// Transfers data and returns the received data. Segments and ACKs are numbered together from 1. `is_lost` returns true
-/// if the datagram with a number is lost.
+/// Transfers data from a sender to a receiver, and returns the received data. Segments and ACKs have consecutive
+/// numbers from 1; `is_lost(number)` returns true if the datagram is lost.
 fn transfer(class: MgmtClass, sent: &[u8], is_lost: impl Fn(usize) -> bool) -> Vec<u8> {
     let header = header(class);
     let mut sender = Sender::new(&header, sent.to_vec(), 1).expect("the class uses RMPP");

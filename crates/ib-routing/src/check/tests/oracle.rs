@@ -14,7 +14,7 @@ use crate::engine::minhop::MinHop;
 use crate::hops::{HopMatrix, LinkWeights};
 use crate::subnet::{Attachment, EndPortId};
 
-/// A VL of a directed link between switches.
+/// A VL of a directed link between switches: the sending switch, its output port, and the VL.
 type Channel = (SwitchId, u8, u8);
 
 /// The path of a packet, and how it ends.

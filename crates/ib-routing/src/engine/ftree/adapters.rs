@@ -80,7 +80,7 @@ pub(super) fn collect(
     Ok(ports)
 }
 
-/// The port GUIDs of compute nodes and I/O nodes in the options.
+/// The port GUIDs that the options list as compute nodes and as I/O nodes.
 struct Roles {
     compute: Option<BTreeSet<Guid>>,
     io: BTreeSet<Guid>,

@@ -26,11 +26,11 @@ enum Direction {
 pub(super) struct Link {
     /// The neighbour's port on this link.
     pub(super) far_port: u8,
-    /// Number of walks that descended over the link and reached channel adapters, see [`super::routing`]. Packets on
-    /// these routes go up. Not counted if the group has only one link.
+    /// Number of walks that descended over the link and reached channel adapters, see [`super::routing`]. Packets to
+    /// the targets of these walks go up over the link. Not counted if the group has only one link.
     pub(super) up_load: u32,
-    /// Number of walks that climbed over the link on their main path. Packets on these routes go down. Not counted if
-    /// the group has only one link.
+    /// Number of walks that climbed over the link on their main path. Packets to the targets of these walks go down
+    /// over the link. Not counted if the group has only one link.
     pub(super) down_load: u32,
 }
 

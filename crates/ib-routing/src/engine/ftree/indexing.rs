@@ -23,8 +23,8 @@ const NONE: u8 = 0xff;
 
 /// Value of `Group::place` for channel adapters: after all switches that have an index.
 ///
-/// OpenSM compares unrelated bytes in place of the indices of channel adapters. These bytes nearly always put channel
-/// adapters at this position.
+/// Channel adapters have no index. OpenSM compares unrelated bytes instead, which nearly always sort channel adapters
+/// after these switches.
 const ADAPTER_PLACE: u32 = u32::MAX - 1;
 
 /// Value of `Group::place` for switches that have no index: after all other neighbours.
@@ -122,8 +122,8 @@ impl Search<'_> {
         }
     }
 
-    /// Searches for switches without an index from the switch `start`, over links up and down, but not below the
-    /// leaves.
+    /// From the switch `start`, searches over links up and down for switches without an index. Does not search below
+    /// the leaves.
     fn run(&mut self, start: SwitchId) {
         self.queue.clear();
         self.queue.push(start);

@@ -27,9 +27,9 @@ pub(super) struct Ranks {
 impl Ranks {
     /// Determines the ranks of all switches, and the rank of the leaves.
     ///
-    /// The roots are the switches in the options. If none of them is in this subnet, the switches farthest from any
-    /// channel adapter are the roots. If the options have no list of roots, the deepest switches are the leaves.
-    /// Otherwise, the switch of the first compute node in `ports` determines the rank of the leaves.
+    /// The options can list root GUIDs, which select the roots. If they select no switch of this subnet, or there is no
+    /// list, the switches farthest from the nearest channel adapter are the roots. Without a list, the leaves have the
+    /// highest rank. With a list, the switch of the first compute node in `ports` determines the rank of the leaves.
     ///
     /// # Errors
     /// Fails if there are too few or too many ranks, and if compute nodes are at different ranks.

@@ -29,7 +29,7 @@ use walk::Climb;
 /// The loads of all links, and the routes assigned so far.
 pub(super) struct Router<'a> {
     subnet: &'a Subnet<'a>,
-    /// The base matrix, which is known before the routes to switches are assigned.
+    /// The base matrix; `None` while the routes to channel adapters are determined.
     base: Option<Base<'a>>,
     groups: Vec<Group>,
     links: Vec<Link>,
@@ -62,9 +62,9 @@ struct Walk {
     ports: Vec<u8>,
     /// The hops from each switch to the target.
     hops: Vec<u8>,
-    /// By family of switches (see [`Local::family`]): the least number of hops to the target among the switches of the
-    /// family from which the walk has descended. A descent from a switch of the family with at least this number of
-    /// hops cannot improve the route of a switch below it.
+    /// By family of switches (see [`Local::family`]): the least number of hops to the target from a switch of the
+    /// family at which the walk has descended. Another descent in the family improves no route, unless it starts with
+    /// fewer hops.
     settled: Vec<u8>,
     /// True if the walk may turn upwards. Upward turns follow the order of the groups, so the groups are then ordered
     /// even at switches from which the walk assigns no route.

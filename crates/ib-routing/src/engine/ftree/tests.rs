@@ -26,7 +26,7 @@ fn routed(fabric: &Fabric, options: &RoutingOptions) -> Routing {
 
 fn refused(fabric: &Fabric, options: &RoutingOptions) -> String {
     let EngineError::Unsuitable(text) = FatTree.route(&subnet(fabric), options).unwrap_err() else {
-        panic!("the engine failed for another reason")
+        panic!("the engine returned another error")
     };
     text
 }

@@ -1,4 +1,4 @@
-//! Balances the number of pairs of switches in each layer.
+//! Balances the numbers of pairs of switches between the layers.
 
 use super::first_fit::{Turn, collect_turns, insert_all};
 use super::graph::DependencyGraph;
@@ -129,7 +129,7 @@ impl<'a> Balancer<'a> {
         if full < empty + 2 {
             return 0;
         }
-        // Neither layer should cross the average number of pairs, because pairs would then have to move back.
+        // Neither layer should cross the average number of pairs per layer: pairs would then have to move back.
         let average = total / self.shelves.len();
         full.saturating_sub(average).min(average.saturating_sub(empty)).max(1)
     }

@@ -9,8 +9,8 @@
 //!    are. So two classes are joined if most such pairs of their links have no common square. A few missing links do
 //!    not change the majority.
 //!
-//! Feder, "Product Graph Representations", Journal of Graph Theory 16, 1992, uses both relations to factor products of
-//! graphs.
+//! The two steps join links by the two relations with which Feder, "Product Graph Representations", Journal of Graph
+//! Theory 16, 1992, factors products of graphs.
 
 use std::collections::BTreeMap;
 
@@ -118,8 +118,8 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // Two links that are already in the same class are skipped. The other corners of their squares and triangles
-        // join the remaining links.
+        // Links that are already in the same class are skipped. Their squares and triangles have other corners, at
+        // which the remaining links are joined.
         if classes.find(first) == classes.find(second) {
             return;
         }
@@ -141,16 +141,16 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
     classes
 }
 
-/// How often links of two classes meet at a switch. In `squares`, they are sides of a common square, so their
-/// dimensions differ. In `bends`, they have no common square.
+/// Number of times that a link of one class and a link of another class meet at a switch. `squares` counts the links
+/// that are sides of a common square, so their dimensions differ. `bends` counts the links without a common square.
 #[derive(Clone, Copy, Default)]
 struct Evidence {
     squares: u32,
     bends: u32,
 }
 
-/// Joins two classes if their links meet at a switch more often without a common square than as sides of one. Pairs of
-/// classes with the largest difference between these counts are joined first.
+/// Joins two classes if [`Evidence`] counts more bends than squares for them. Pairs of classes with the largest
+/// difference between bends and squares are joined first.
 fn join_steps(network: &Network<'_>, adjacency: &Adjacency, classes: &mut UnionFind) {
     let mut evidence = vec![BTreeMap::<usize, Evidence>::new(); network.channels()];
     for_each_corner(network, |first, second| {

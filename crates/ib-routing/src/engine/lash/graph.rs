@@ -16,7 +16,7 @@ pub(super) struct DependencyGraph<'n> {
     network: &'n Network<'n>,
     /// The position of each channel in the topological order.
     place: Vec<u32>,
-    /// Whether each turn is in the graph, or was refused.
+    /// The state of each turn.
     states: Vec<State>,
     /// Number of turns that all searches together may visit. However, every search may visit at least [`LEAST_EFFORT`].
     effort: usize,
@@ -26,17 +26,17 @@ pub(super) struct DependencyGraph<'n> {
     seen: Vec<u32>,
     /// Number of the current search.
     search: u32,
-    /// Result of [`Self::look_ahead`].
+    /// The channels that [`Self::look_ahead`] has collected.
     ahead: Vec<u32>,
-    /// Result of [`Self::look_behind`].
+    /// The channels that [`Self::look_behind`] has collected.
     behind: Vec<u32>,
     /// Channels that the current search has found, and whose turns it has not visited yet.
     pending: Vec<u32>,
-    /// Buffer of [`Self::swap_places`].
+    /// Buffer of [`Self::swap_places`] for the positions that it redistributes.
     places: Vec<u32>,
 }
 
-/// Whether a turn is in the graph, or was refused.
+/// The state of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     /// The turn is not in the graph, and may be tried.
@@ -140,8 +140,8 @@ impl<'n> DependencyGraph<'n> {
         found
     }
 
-    /// Collects `start` and its successors at positions below `high` in `ahead`. Returns false if `goal` is a
-    /// successor, or if `visited_turns` exceeds `limit`.
+    /// Collects in `ahead` the channel `start`, and its successors whose position is below `high`. Returns false if
+    /// `goal` is a successor, or if `visited_turns` exceeds `limit`.
     fn look_ahead(&mut self, start: usize, goal: usize, high: u32, limit: usize) -> bool {
         self.ahead.clear();
         self.pending.clear();
@@ -168,8 +168,8 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Collects `start` and its predecessors at positions above `low` in `behind`. Returns false if `visited_turns`
-    /// exceeds `limit`.
+    /// Collects in `behind` the channel `start`, and its predecessors whose position is above `low`. Returns false if
+    /// `visited_turns` exceeds `limit`.
     fn look_behind(&mut self, start: usize, low: u32, limit: usize) -> bool {
         self.behind.clear();
         self.pending.push(start as u32);

@@ -10,8 +10,8 @@ use super::orientation::Orientation;
 use super::routes::Routes;
 use crate::hops::NO_HOPS;
 
-/// Load of a channel: the number of host ports that are reached over it, and the number of switches without hosts that
-/// are reached over it. [`super::search`] counts a switch without hosts as one host port.
+/// Load of a channel. Element 0 counts the host ports that are reached over it, element 1 the switches without hosts.
+/// [`super::search`] counts a switch without hosts as one host port.
 pub(super) type Load = [u32; 2];
 
 /// Number of switches that a parallel job handles.
@@ -138,7 +138,7 @@ impl Stretches {
         &self.first[destination * self.switches..][..self.switches]
     }
 
-    /// Returns true if paths between two switches follow the orientation in both directions.
+    /// Returns true if, in each direction between two switches, some path follows the orientation.
     fn joins(&self, a: usize, b: usize) -> bool {
         self.to(a)[b] != NONE && self.to(b)[a] != NONE
     }

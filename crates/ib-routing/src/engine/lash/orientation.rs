@@ -8,9 +8,9 @@
 //!   switch that they leave, in descending order. Then come channels that lead down, in ascending order.
 //! * Dimension order: all channels of dimension 0 come first, then all channels of dimension 1, and so on.
 //!
-//! Each dimension has its own up*/down* order. There, the search numbers the coordinates of the dimension instead of
-//! switches, starting at the coordinate of the root. A graph without dimensions is treated as one dimension whose
-//! coordinates are the switches.
+//! Each dimension has its own up*/down* order, in which the search numbers the coordinates of the dimension instead of
+//! the switches. The search starts at the coordinate of the root. A graph without dimensions is treated as one
+//! dimension whose coordinates are the switches.
 //!
 //! On a cycle of switches, no path that follows this order passes through the switch opposite to the root. So
 //! different roots exclude different paths.

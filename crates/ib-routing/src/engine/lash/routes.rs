@@ -23,7 +23,7 @@ impl Routes {
         &self.slots[destination * self.switches..][..self.switches]
     }
 
-    /// Returns the slots of the next switches towards a destination, for writing.
+    /// Returns the slots of the next switches towards a destination, by switch, for writing.
     pub(super) fn to_mut(&mut self, destination: usize) -> &mut [u8] {
         &mut self.slots[destination * self.switches..][..self.switches]
     }

@@ -24,8 +24,8 @@ pub(super) struct PathSearch<'a> {
     options: Vec<Choice>,
     /// The turns that were added for the current pair, each with the channels before and after the turn.
     added: Vec<(usize, usize, usize)>,
-    /// The turns that did not fit into the layer while it contained turns added for the current pair. Each has the
-    /// channels before and after the turn.
+    /// The turns that were refused while the layer contained turns added for the current pair, each with the channels
+    /// before and after the turn.
     failed: Vec<(usize, usize, usize)>,
     /// The steps found for the current pair in both directions, each as destination, switch and slot of the next
     /// switch.

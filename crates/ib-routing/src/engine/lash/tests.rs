@@ -128,8 +128,7 @@ fn unsupported_options_are_refused_with_a_reason() {
         let subnet = Subnet::discover(&fabric, &options_of).expect("the fabric has a linked host");
         Lash.route(&subnet, options).expect_err("lash does not support the options").to_string()
     };
-    let lmc =
-        LidOptions { lmc: Lmc::new(1).expect("an LMC is at most 7"), ..LidOptions::default() };
+    let lmc = LidOptions { lmc: Lmc::new(1).expect("1 is a valid LMC"), ..LidOptions::default() };
     assert_eq!(refusal(lmc, &vls(8)), "lash: LMC is 1; expected 0");
     assert_eq!(
         refusal(LidOptions::default(), &RoutingOptions { lash_start_vl: 8, ..vls(8) }),

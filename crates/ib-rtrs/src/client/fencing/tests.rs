@@ -28,9 +28,9 @@ fn fences_are_requested_once_until_their_path_fails() {
     assert_eq!(fencing.request_over(PathId(2), at(1), Some(SECOND)), None);
     fencing.path_failed(PathId(1), false);
     let again =
-        fencing.request_over(PathId(2), at(5), Some(SECOND)).expect("the first request was lost");
+        fencing.request_over(PathId(2), at(5), Some(SECOND)).expect("the fence is unconfirmed");
     assert_eq!(again.id, 1);
-    assert_eq!(fencing.deadline(), Some(at(2)), "the deadline is that of the first request");
+    assert_eq!(fencing.deadline(), Some(at(2)), "a repeated request keeps the deadline");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn packet_reaches_its_dlid() {
     assert_eq!(sim.receive_packet(to), None);
     for name in ["h1.1", "s1.2", "s2.2", "s3.4"] {
         assert_eq!(counters(&sim, name).xmit_packets, 1, "{name}");
-        // The data consists of LRH, BTH, payload and ICRC; the unit is four bytes.
+        // `xmit_data` counts LRH, BTH, payload and ICRC in units of four bytes.
         assert_eq!(counters(&sim, name).xmit_data, (8 + 12 + 100 + 4) / 4, "{name}");
     }
     for name in ["s1.3", "s2.1", "s3.1", "h2.1"] {

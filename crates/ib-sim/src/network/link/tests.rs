@@ -202,8 +202,8 @@ fn smp_queue_drops_surplus_packets() {
         sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
     }
     lab::run_checked(&mut sim, at(1_000_000));
-    // One SMP is being sent and five are queued, so the other four are dropped. None of them
-    // arrived over a link, so `vl15_dropped` does not count them.
+    // One of the ten SMPs is being sent and five are queued, so four are dropped. These four have
+    // not arrived over a link, so `vl15_dropped` does not count them.
     let counters = sim.counters(port(&sim, "h1.1"));
     assert_eq!((counters.vl15_dropped, counters.xmit_discards), (0, 4));
     assert_eq!(lab::lost(&sim, "management_overflow"), 4);

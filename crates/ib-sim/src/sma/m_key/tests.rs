@@ -111,7 +111,7 @@ fn lease_ends_the_protection_unless_the_right_key_arrives() {
     let at = port(&sim, "h2.1");
     assert_eq!(touch(&mut sim, client, Method::GET, 1), None);
     sim.run_until(seconds(2));
-    // Another violation does not prolong the lease; a request with the right M_Key cancels it.
+    // A second violation does not restart the lease timer. A request with the right M_Key stops it.
     assert_eq!(touch(&mut sim, client, Method::GET, 1), None);
     assert!(touch(&mut sim, client, Method::GET, KEY).is_some());
     sim.run_until(seconds(4));
@@ -151,7 +151,8 @@ fn violation_is_reported_by_a_trap() {
     assert_eq!(trap.remote.lid, lab::lid(&sim, "h2"));
     let notice: Notice = trap.mad.attribute().unwrap();
     assert_eq!((notice.trap, notice.issuer_lid), (TrapNumber::BAD_M_KEY, lab::lid(&sim, "h2")));
-    // The request has arrived at port 3 of s1 and at port 1 of h2.
+    // The return path in the notice is 3, 1: the request arrived at port 3 of s1, then at port 1 of
+    // h2.
     let mut expected = [0; 54];
     expected[2..14].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0x15, 0, 0, 0, 1]);
     expected[14..22].copy_from_slice(&0xbad_u64.to_be_bytes());
@@ -190,8 +191,8 @@ fn long_return_path_is_truncated() {
     }
 }
 
-/// Returns a fabric in which HCA `h2` has a port at each of two switches. Its second port is
-/// protected by an M_Key. An SM is at h1, which is at the first switch.
+/// Returns a fabric in which port 1 of HCA `h2` is linked to s1, and port 2 to s2. Port 2 is
+/// protected by an M_Key. An SM is at h1, which is linked to s1.
 fn two_ports(protect: u8) -> (Sim, ClientId) {
     let nodes = [("h1", 1), ("h2", 2), ("s1", 2), ("s2", 2)];
     let fabric = lab::fabric(&nodes, &["h1.1 s1.1", "h2.1 s1.2", "h2.2 s2.1"]);
@@ -205,8 +206,8 @@ fn two_ports(protect: u8) -> (Sim, ClientId) {
     (sim, client)
 }
 
-/// Sends a Get or Set for the protected port to the HCA's other port. Returns the response; `None`
-/// if there is none.
+/// Sends a Get or Set for the protected port 2 of h2 to port 1. Returns the response; `None` if
+/// there is none.
 fn touch_other(
     sim: &mut Sim,
     client: ClientId,

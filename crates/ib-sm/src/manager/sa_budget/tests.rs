@@ -37,7 +37,7 @@ fn timer_grants_double_while_no_smp_completes() {
         sa_budget.smp_completed();
     }
     sa_budget.handle_timeout(at(5));
-    assert_eq!(*sa_budget.credit(true), 21, "a completed SMP resets the timer grants");
+    assert_eq!(*sa_budget.credit(true), 21, "after a completed SMP, the timer grants 20 µs");
     sa_budget.handle_timeout(at(5));
-    assert_eq!(*sa_budget.credit(true), 21, "the timer grants time once per millisecond");
+    assert_eq!(*sa_budget.credit(true), 21, "the timer grants nothing before the next millisecond");
 }

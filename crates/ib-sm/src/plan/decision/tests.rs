@@ -5,7 +5,7 @@ const SOUND: TableQuality =
 const LOOP: TableQuality = TableQuality { credit_loops: 2, ..SOUND };
 const DEAD: TableQuality = TableQuality { unreachable_host_pairs: 6, unreachable: 3, ..SOUND };
 const DEAD_LOOP: TableQuality = TableQuality { credit_loops: 1, ..DEAD };
-/// Tables that lose fewer host pairs than [`DEAD`].
+/// Tables with fewer unreachable host pairs than [`DEAD`].
 const FEWER_DEAD: TableQuality =
     TableQuality { unreachable_host_pairs: 2, unreachable: 9, ..SOUND };
 
@@ -50,9 +50,10 @@ fn one_candidate_and_tables_in_use() {
     }
 }
 
-/// Alarms for one configured candidate and one candidate that is only recommended. Each row is a quality of the
-/// configured candidate. Each column is a quality of the recommended one, in the order of `QUALITIES`. L: a credit
-/// loop; l: the recommended candidate avoids it. U: unreachable pairs; u: the recommended candidate reaches more.
+/// Alarms for a candidate of a configured engine and a candidate of another engine. Each row is a quality of the
+/// configured candidate. Each column is a quality of the other candidate, in the order of `QUALITIES`. L: an alarm
+/// about credit loops; l: this alarm names the other candidate. U: an alarm about unreachable pairs; u: this alarm
+/// names the other candidate.
 #[test]
 fn alarms_name_the_candidate_without_their_reason() {
     let rows = [
@@ -161,19 +162,20 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
     assert!(allowed(&quality), "{}", context());
     let kept = in_use.filter(|it| it.is_complete && allowed(&it.quality)).map(|it| it.quality);
     for other in eligible.iter().copied().chain(kept) {
-        // No other tables that may be programmed lose fewer pairs than the chosen ones.
+        // No other tables that may be programmed have fewer unreachable pairs than the chosen tables.
         let lost = |it: TableQuality| (it.unreachable_host_pairs, it.unreachable);
         assert!(lost(quality) <= lost(other), "{}", context());
-        // If the chosen tables have a credit loop, no other tables that may be programmed reach the same pairs without
-        // a loop.
+        // If the chosen tables have a credit loop, no other tables that may be programmed reach as many pairs without a
+        // loop.
         if lost(quality) == lost(other) && other.credit_loops == 0 {
             assert_eq!(quality.credit_loops, 0, "{}", context());
         }
     }
 }
 
-/// Checks that alarms are raised exactly for tables with credit loops or unreachable pairs. An alarm must name a
-/// candidate exactly if one has no loop or reaches more pairs.
+/// Checks that alarms are raised exactly for tables with credit loops or unreachable pairs. An alarm about credit loops
+/// must name a candidate exactly if some candidate reaches at least as many pairs without a loop. An alarm about
+/// unreachable pairs must name a candidate exactly if some candidate reaches more pairs.
 fn check_alarms(
     quality: Option<TableQuality>,
     alarms: &[TableAlarm],

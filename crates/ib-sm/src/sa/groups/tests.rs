@@ -145,7 +145,7 @@ fn number_of_groups_is_limited_by_the_switches() {
     assert_eq!(
         beyond.map(|change| change.record.mlid),
         Ok(0xc000),
-        "the SA assigns another MLID, as OpenSM does"
+        "as in OpenSM, the SA assigns an MLID other than the requested one"
     );
     assert_eq!(leave(&mut groups, &own, &of(9, 0)), Ok((0, true)));
     for number in 0..3 {
@@ -171,7 +171,7 @@ fn ipoib_groups_match_their_broadcast_group() {
     let exactly =
         |bits: &[u8]| ComponentMask(mask().0 | bits.iter().map(|bit| 1 << bit).sum::<u64>());
     let (plain, hops) = (mask(), exactly(&[HOP_LIMIT]));
-    // Responses of OpenSM 3.3.23.
+    // Each case has a record, a component mask, and true if OpenSM 3.3.23 accepts the join.
     let cases = [
         (good, plain, true, "equal"),
         (MCMemberRecord { q_key: QKey(0), ..good }, plain, false, "another Q_Key"),

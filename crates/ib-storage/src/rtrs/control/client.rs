@@ -24,7 +24,7 @@ pub enum ControlError {
     Io {
         /// Path of the control socket.
         socket: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
     /// The reply to a request is invalid.
@@ -46,7 +46,8 @@ pub enum ControlError {
 }
 
 impl ControlError {
-    /// Returns the error number that a system call would report.
+    /// Returns the error number that the server sent with a refusal. For other errors, returns
+    /// `ETIMEDOUT` if no reply came in time, and `EIO` otherwise.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ControlRequest {
-    /// Queries the entries of the directory of the tree that has this path.
+    /// Queries the entries of the directory with this path in the tree.
     List(String),
     /// Queries whether a path of the tree is a file or a directory.
     Kind(String),
-    /// Reads the file of the tree that has this path.
+    /// Reads the file with this path in the tree.
     Read(String),
     /// Writes a control file of the tree.
     Write {

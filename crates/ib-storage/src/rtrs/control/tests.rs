@@ -38,7 +38,7 @@ impl Program {
                 }
                 if !control.begin_wait() {
                     ib_os::poll::wait(control.as_fd(), false, 20)
-                        .expect("descriptors are available");
+                        .expect("the descriptor can be polled");
                 }
             }
         });

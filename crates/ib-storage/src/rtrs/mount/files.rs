@@ -46,7 +46,7 @@ struct Nodes {
 
 /// An open file or directory.
 enum Open {
-    /// A file, with its contents as of the open or the last read at offset 0.
+    /// A file, with the contents queried when it was opened or last read at offset 0. Empty if opened only for writing.
     File(Arc<[u8]>),
     /// A directory, with its entries.
     Directory(Arc<[Entry]>),

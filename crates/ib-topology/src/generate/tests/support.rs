@@ -71,14 +71,16 @@ pub(in crate::generate) fn diameter(fabric: &Fabric) -> usize {
     all.iter().map(reach).max().expect("the fabric has a switch")
 }
 
-/// Returns the peer of a port: the description of the peer's node, and the peer's port number. `None` if it is
-/// unlinked.
+/// Returns the peer of a port: the description of the peer's node, and the peer's port number. `None` if the port
+/// is unlinked.
 pub(in crate::generate) fn across(
     fabric: &Fabric,
     description: &str,
     port: u8,
 ) -> Option<(String, u8)> {
     let node = fabric.nodes().find(|(_, node)| node.description == description);
-    let id = fabric.port_id(node.expect("the node exists").0, port).expect("the port exists");
+    let id = fabric
+        .port_id(node.expect("a node has this description").0, port)
+        .expect("the node has this port");
     fabric.peer(id).map(|peer| (fabric.node(peer.node).description.clone(), peer.number))
 }

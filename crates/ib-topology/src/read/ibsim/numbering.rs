@@ -19,7 +19,8 @@ pub(super) struct Numbering {
     pub(super) base: u64,
     /// The GUID that the next node of this kind gets.
     pub(super) next: u64,
-    /// The location of the GUID in the line that set `next`. `None` if no such line follows the last node of this kind.
+    /// The location of the GUID in the line that set `next`. `None` if there is no such line since the
+    /// previous node of this kind.
     pub(super) location: Option<Location>,
 }
 

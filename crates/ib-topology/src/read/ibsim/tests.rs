@@ -372,7 +372,7 @@ fn link(defaults: &str, a: &str, b: &str) -> String {
     format!("{defaults}\nSwitch 2 \"a\"\n[1] \"b\"[1] {a}\n\nSwitch 2 \"b\"\n[1] \"a\"[1] {b}\n")
 }
 
-// The GUIDs that these tests expect are those that ibsim 0.10 assigns.
+// The expected GUIDs are those that ibsim 0.10 assigns.
 #[test]
 fn nodes_without_a_guid_are_numbered() {
     let fabric = read(
@@ -435,7 +435,7 @@ fn links_run_at_the_highest_common_width_and_speed() {
         (("", "# lid 0 4xXDR", "# lid 0 4xXDR"), "4xXDR"),
         (("", "s=7 e=7 # lid 0 4xNDR", "s=7 e=7 # lid 0 4xNDR"), "4xNDR"),
         (("", "s=7 e=7 # lid 0 4xNDR", "s=7 e=7"), "4xHDR"),
-        // A speed in a comment does not change the enabled extended speeds.
+        // A speed of at most QDR in a comment does not change the enabled extended speeds.
         (("extspeed=7", "# lid 3 8xQDR", "# lid 3 8xSDR"), "8xHDR"),
         // An option in a comment applies, too. A rate after the option overrides it.
         (("", "# w=1", "w=3 # up"), "1xSDR"),
@@ -470,7 +470,8 @@ fn quotes_of_descriptions_are_optional() {
         ("# \"one\" base port 0 lid 9 lmc 2", "one", false, Some(9)),
         ("# \"one\" enhanced port 0", "one", true, None),
         ("# \"one\" base port 0 lid 0 lmc 0", "one", false, None),
-        // ibsim skips blanks after `#`, and then detects `base port` only after a blank. So it is the description here.
+        // ibsim skips blanks after `#`, and then detects `base port` only after a blank. So the description
+        // is `base port 0`.
         ("# base port 0 lid 9", "base port 0", false, Some(9)),
     ];
     for (comment, description, enhanced, lid) in cases {

@@ -99,7 +99,7 @@ pub(crate) fn inject(lab: &mut Lab, rng: &mut Rng, count: usize) -> Injected {
                     let name = lab.sim.node_name(switch).to_owned();
                     if run(lab, &mut all, format!("Fault \"{name}\" loss={rate}")) {
                         let ports = 1..=lab.ports(switch);
-                        // The new loss rate replaces earlier loss rates of the ports.
+                        // The new loss rate replaces earlier loss rates of all ports of this switch.
                         all.dead.retain(|&(node, _), _| node != switch);
                         all.lossy.extend(ports.map(|port| ((switch, port), index)));
                     }

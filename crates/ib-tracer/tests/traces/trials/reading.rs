@@ -33,13 +33,13 @@ pub(crate) enum Report {
     Lid { node: NodeId },
 }
 
-/// The verdicts of a trace, in terms of the simulator.
+/// The verdict and the fault reports of a trace, with the ports and nodes of the simulator.
 pub(crate) struct Reading {
     pub(crate) called: Judged,
     pub(crate) reported: Vec<Report>,
 }
 
-/// Returns the node of the simulator at the end of a directed route.
+/// Returns the node of the simulator to which the directed route of a traced node leads.
 fn place(lab: &Lab, tracer: &Tracer, node: NodeNumber) -> NodeId {
     let route = &tracer.model().node(node).route;
     let own = lab.node_of_first_host();

@@ -12,7 +12,7 @@ use crate::lab::Lab;
 /// Maximum number of hops of a path.
 const MAX_HOPS: usize = 64;
 
-/// The host that had each LID before the faults were injected, and the faults.
+/// Ground truth of a trial: the host that had each LID before the faults were injected, and the injected faults.
 pub(crate) struct Truth<'a> {
     hosts: BTreeMap<u16, NodeId>,
     injected: Option<&'a Injected>,
@@ -127,7 +127,8 @@ impl Truth<'_> {
                 nodes.extend(link.to.map(|(node, _)| node));
                 nodes.extend(path.hops.iter().filter_map(|(_, next)| *next));
                 nodes.iter().for_each(|&node| node_faults(&mut found, node));
-                // The text of the report contains the GUID, so a changed GUID of any node with this GUID justifies it.
+                // The text of the report names a duplicate GUID. The report is justified if a fault gave this GUID to
+                // any node.
                 for (&node, &index) in &all.guids {
                     if what.contains(&lab.guid(node).to_string()) {
                         found.insert(index);
@@ -162,7 +163,8 @@ impl Truth<'_> {
                 return Some(found);
             }
             Report::Table => {
-                // The reported table entry is at a node of the path, so faults of these nodes justify the report.
+                // The report does not name the node whose table is wrong. A fault of any node that the path reaches
+                // justifies the report.
                 for &(_, next) in &path.hops {
                     next.into_iter().for_each(|node| node_faults(&mut found, node));
                 }

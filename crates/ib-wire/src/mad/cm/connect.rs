@@ -84,7 +84,7 @@ crate::layout! {
         pub starting_psn: Psn = bits(44, 0, 24),
         /// The time within which the sender responds to CM messages: 4.096 µs × 2^value.
         pub local_cm_response_timeout: u8 = bits(47, 0, 5),
-        /// The maximum number of retransmissions of a packet.
+        /// The maximum number of times that the receiver's QP retransmits a packet.
         pub retry_count: u8 = bits(47, 5, 3),
         /// The P_Key.
         pub p_key: PKey = bits(48, 0, 16),
@@ -92,9 +92,9 @@ crate::layout! {
         pub path_mtu: MtuCode = bits(50, 0, 4),
         /// True if the RD channel exists already.
         pub rdc_exists: bool = bits(50, 4, 1),
-        /// The maximum number of retries after an RNR NAK; 7 means unlimited.
+        /// The maximum number of retries of the receiver's QP after an RNR NAK; 7 means unlimited.
         pub rnr_retry_count: u8 = bits(50, 5, 3),
-        /// The maximum number of retransmissions of a CM message.
+        /// The maximum number of times that either side retransmits a CM message.
         pub max_cm_retries: u8 = bits(51, 0, 4),
         /// True if the sender's QP has an SRQ.
         pub srq: bool = bits(51, 4, 1),
@@ -122,8 +122,8 @@ crate::layout! {
         pub local_q_key: QKey = bits(8, 0, 32),
         /// The sender's QPN.
         pub local_qpn: Qpn = bits(12, 0, 24),
-        /// Bits 0 to 7 of the vendor ID. A sender that supports the enhanced connection
-        /// establishment (ECE) of the REQ repeats the vendor ID of the REQ.
+        /// Bits 0 to 7 of the vendor ID. If the REQ offers enhanced connection establishment (ECE) and the
+        /// sender supports it, the vendor ID is that of the REQ.
         pub vendor_id_low: u8 = bits(15, 0, 8),
         /// The sender's end-to-end context number; used only by RD.
         pub local_eecn: u32 = bits(16, 0, 24),
@@ -145,7 +145,7 @@ crate::layout! {
         pub failover_accepted: u8 = bits(26, 5, 2),
         /// True if the sender supports end-to-end flow control.
         pub flow_control: bool = bits(26, 7, 1),
-        /// The maximum number of retries after an RNR NAK; 7 means unlimited.
+        /// The maximum number of retries of the receiver's QP after an RNR NAK; 7 means unlimited.
         pub rnr_retry_count: u8 = bits(27, 0, 3),
         /// True if the sender's QP has an SRQ.
         pub srq: bool = bits(27, 3, 1),

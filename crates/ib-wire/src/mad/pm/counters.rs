@@ -10,7 +10,8 @@ use crate::mad::dump::{Hex, line};
 crate::layout! {
     /// The mandatory counters of a port; IBTA volume 1, chapter 16.1.3.5.
     pub struct PortCounters: 44 {
-        /// The port number; [`ALL_PORTS`](super::ALL_PORTS) to select the sum over all ports.
+        /// The number of the port that has the counters; [`ALL_PORTS`](super::ALL_PORTS) to select the sum
+        /// over all ports.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: CounterSelect = bits(2, 0, 16),
@@ -96,7 +97,7 @@ masks! {
     }
 }
 
-/// Copies the counters whose bits are set in a mask.
+/// Copies from `$from` to `$to` each counter whose bit is set in `$mask`.
 macro_rules! write_selected {
     ($from:ident to $to:ident, $mask:expr, $($bit:literal $field:ident),+ $(,)?) => {
         $( if $mask >> $bit & 1 != 0 { $to.$field = $from.$field; } )+
@@ -104,7 +105,7 @@ macro_rules! write_selected {
 }
 
 impl PortCounters {
-    /// Executes a Set: overwrites the selected counters by the values in the request, which are
+    /// Executes a Set: overwrites the selected counters with the values in the request, which are
     /// usually zero.
     pub fn write_selected(&mut self, request: &Self) {
         write_selected!(request to self, request.counter_select.0,
@@ -147,7 +148,8 @@ impl fmt::Display for PortCounters {
 crate::layout! {
     /// Counters of 64 bits; IBTA volume 1, chapter 16.1.4.11.
     pub struct PortCountersExtended: 184 {
-        /// The port number; [`ALL_PORTS`](super::ALL_PORTS) to select the sum over all ports.
+        /// The number of the port that has the counters; [`ALL_PORTS`](super::ALL_PORTS) to select the sum
+        /// over all ports.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the data counters that a Set writes.
         pub counter_select: ExtendedSelect = bits(2, 0, 16),
@@ -226,7 +228,7 @@ masks! {
 }
 
 impl PortCountersExtended {
-    /// Executes a Set: overwrites the selected counters by the values in the request, which are
+    /// Executes a Set: overwrites the selected counters with the values in the request, which are
     /// usually zero.
     pub fn write_selected(&mut self, request: &Self) {
         write_selected!(request to self, request.counter_select.0,

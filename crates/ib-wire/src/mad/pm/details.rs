@@ -11,7 +11,7 @@ crate::layout! {
     /// [`PortCounters::rcv_switch_relay_errors`](super::PortCounters::rcv_switch_relay_errors), by
     /// cause.
     pub struct PortRcvErrorDetails: 16 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
@@ -50,7 +50,7 @@ crate::layout! {
     /// The packets counted by [`PortCounters::xmit_discards`](super::PortCounters::xmit_discards), by
     /// cause.
     pub struct PortXmitDiscardDetails: 12 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
@@ -82,13 +82,13 @@ impl fmt::Display for PortXmitDiscardDetails {
 crate::layout! {
     /// Counters of the received packets that have the opcode [`PortSamplesControl::op_code`].
     pub struct PortOpRcvCounters: 12 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// Number of received packets with this opcode.
+        /// Number of received packets with the opcode [`PortSamplesControl::op_code`].
         pub packets: u32 = bits(4, 0, 32),
-        /// Data of the received packets with this opcode, in units of 4 bytes.
+        /// Data of the received packets with the opcode [`PortSamplesControl::op_code`], in units of 4 bytes.
         pub data: u32 = bits(8, 0, 32),
     }
 }
@@ -108,7 +108,7 @@ impl fmt::Display for PortOpRcvCounters {
 crate::layout! {
     /// Counters of flow control packets.
     pub struct PortFlowCtlCounters: 12 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
@@ -134,11 +134,11 @@ impl fmt::Display for PortFlowCtlCounters {
 crate::layout! {
     /// Counters by VL: received packets that have the opcode [`PortSamplesControl::op_code`].
     pub struct PortVlOpPackets: 36 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// For each VL: the number of received packets with this opcode.
+        /// For each VL: the number of received packets with the opcode [`PortSamplesControl::op_code`].
         pub lanes: [u16; 16] = bits(4, 0, 256),
     }
 }
@@ -148,11 +148,12 @@ attribute!(PortVlOpPackets = PORT_VL_OP_PACKETS in PERFORMANCE);
 crate::layout! {
     /// Counters by VL: data of received packets that have the opcode [`PortSamplesControl::op_code`].
     pub struct PortVlOpData: 68 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// For each VL: the data of the received packets with this opcode, in units of 4 bytes.
+        /// For each VL: the data of the received packets with the opcode [`PortSamplesControl::op_code`],
+        /// in units of 4 bytes.
         pub lanes: [u32; 16] = bits(4, 0, 512),
     }
 }
@@ -162,7 +163,7 @@ attribute!(PortVlOpData = PORT_VL_OP_DATA in PERFORMANCE);
 crate::layout! {
     /// Counters by VL: ticks ([`PortSamplesControl::tick`]) in which data waited for credits.
     pub struct PortVlXmitWaitCounters: 36 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
@@ -182,7 +183,7 @@ crate::field!(Count2(u8));
 crate::layout! {
     /// Counters of flow control update errors by VL.
     pub struct PortVlXmitFlowCtlUpdateErrors: 8 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
@@ -194,13 +195,13 @@ crate::layout! {
 attribute!(PortVlXmitFlowCtlUpdateErrors = PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS in PERFORMANCE);
 
 crate::layout! {
-    /// The configuration of counter sampling, in which sampling counters count for a limited time;
-    /// IBTA volume 1, chapter 16.1.3.2.
+    /// The configuration of counter sampling: up to 15 sampling counters count selected quantities
+    /// during a limited interval; IBTA volume 1, chapter 16.1.3.2.
     pub struct PortSamplesControl: 80 {
         /// The opcode of the packets that [`PortOpRcvCounters`], [`PortVlOpPackets`] and
         /// [`PortVlOpData`] count.
         pub op_code: u8 = bits(0, 0, 8),
-        /// The port number.
+        /// The number of the port whose quantities are sampled.
         pub port_select: u8 = bits(1, 0, 8),
         /// The length of a tick, the time unit of sampling, as a code.
         pub tick: u8 = bits(2, 0, 8),
@@ -214,7 +215,7 @@ crate::layout! {
         pub counter_masks10to14: u16 = bits(8, 1, 15),
         /// The number of sampling mechanisms in addition to the first.
         pub sample_mechanisms: u8 = bits(10, 0, 8),
-        /// The status of sampling: 0 done, 1 started, 2 running.
+        /// The status of sampling: 0 done, 1 in the delay before sampling, 2 running.
         pub sample_status: u8 = bits(11, 6, 2),
         /// Mask of the optional counters that the port supports.
         pub option_mask: u64 = bits(12, 0, 64),
@@ -224,7 +225,7 @@ crate::layout! {
         pub sample_start: u32 = bits(28, 0, 32),
         /// The duration of sampling, in ticks.
         pub sample_interval: u32 = bits(32, 0, 32),
-        /// A number that identifies the sampling. [`PortSamplesResult::tag`] repeats this number.
+        /// A number that the requester chooses. [`PortSamplesResult::tag`] repeats this number.
         pub tag: u16 = bits(36, 0, 16),
         /// For each sampling counter: the code of the quantity that it counts.
         pub counter_select: [u16; 15] = bits(38, 0, 240),
@@ -240,7 +241,7 @@ crate::layout! {
     pub struct PortSamplesResult: 64 {
         /// The tag of the request that started the sampling.
         pub tag: u16 = bits(0, 0, 16),
-        /// The status of sampling: 0 done, 1 started, 2 running.
+        /// The status of sampling: 0 done, 1 in the delay before sampling, 2 running.
         pub sample_status: u8 = bits(3, 6, 2),
         /// The values of the sampling counters 0 to 14.
         pub counters: [u32; 15] = bits(4, 0, 480),
@@ -252,7 +253,7 @@ attribute!(PortSamplesResult = PORT_SAMPLES_RESULT in PERFORMANCE);
 crate::layout! {
     /// Error counters of links with FDR or a higher speed, by physical lane.
     pub struct PortExtSpeedsCounters: 140 {
-        /// The port number.
+        /// The number of the port that has the counters.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u64 = bits(8, 0, 64),

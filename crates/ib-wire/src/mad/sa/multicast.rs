@@ -36,7 +36,7 @@ crate::layout! {
     pub struct MCMemberRecord: 52 {
         /// The GID of the group; zero if the SA must assign a GID.
         pub mgid: Gid = bits(0, 0, 128),
-        /// The GID of the port.
+        /// The GID of the member port.
         pub port_gid: Gid = bits(16, 0, 128),
         /// The Q_Key of the group.
         pub q_key: QKey = bits(32, 0, 32),

@@ -8,7 +8,7 @@ use crate::mad::sm::{
 };
 
 crate::layout! {
-    /// NodeInfo and NodeDescription of a node, for one of its ports.
+    /// NodeInfo and NodeDescription of a node, with the LID of one of its ports.
     pub struct NodeRecord: 108 {
         /// The LID of the port; for a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
@@ -39,7 +39,7 @@ record!(NodeRecord = NODE_RECORD, stride 112 {
 crate::layout! {
     /// The SL-to-VL mapping from an ingress port to an egress port of a node.
     pub struct SlToVlRecord: 16 {
-        /// The LID of the port; for a port of a switch, the LID of port 0.
+        /// The LID of the egress port; for a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
         /// The ingress port.
         pub input_port: u8 = bits(2, 0, 8),

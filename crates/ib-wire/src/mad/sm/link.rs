@@ -245,15 +245,16 @@ impl SpeedSet {
         LinkSpeed::ALL.into_iter().filter(move |&speed| self.contains(speed))
     }
 
-    /// Returns the active speed of a port whose active speed masks are this set; `None` if the set is empty.
+    /// Returns the fastest speed of the set; `None` if the set is empty.
     ///
-    /// The active speed is the fastest speed of the set, because ports also set bits of slower speeds.
+    /// For the set of [`PortInfo::active_speeds`](super::PortInfo::active_speeds), this is the active speed of the
+    /// link. Ports can also report slower speeds in this set.
     #[must_use]
     pub fn active(self) -> Option<LinkSpeed> {
         self.speeds().last()
     }
 
-    /// Returns the masks with which a port reports this active speed.
+    /// Returns the set that a port reports in its active speed masks if this speed is active.
     ///
     /// For speeds above QDR, the set also contains QDR: HCAs and ibsim report both speeds.
     #[must_use]

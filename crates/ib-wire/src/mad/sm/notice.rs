@@ -91,26 +91,27 @@ masks! {
 masks! {
     /// Mask of the valid fields of trap 259 ([`SwitchKeyDetails`]).
     ///
-    /// The LID and the port of the switch are always valid, and have no bit. The IBTA specification does
-    /// not assign bits to the other fields. The bit order is that of Omni-Path, whose trap 259 has the
-    /// same format. Bits 0 to 7 are zero, as in the Linux driver of Omni-Path. OpenSM and tshark display
-    /// the mask only as a number.
+    /// `switch_lid` and `port` are always valid, so they have no bit. The IBTA specification does not
+    /// assign bits to the other fields. OpenSM and tshark assign none either: they display a number.
+    ///
+    /// The bits defined here are those of Omni-Path, whose trap 259 has the same format. Bits 0 to 7 are
+    /// zero, as in the Linux driver of Omni-Path.
     SwitchKeyFields(u16) {
-        /// The destination GID of the packet is valid.
+        /// The field `gid2` (the destination GID of the packet) is valid.
         GID2 = 8 "GIDADDR2",
-        /// The source GID of the packet is valid.
+        /// The field `gid1` (the source GID of the packet) is valid.
         GID1 = 9 "GIDADDR1",
-        /// The destination QP of the packet is valid.
+        /// The field `qp2` (the destination QP of the packet) is valid.
         QP2 = 10 "QP2",
-        /// The source QP of the packet is valid.
+        /// The field `qp1` (the source QP of the packet) is valid.
         QP1 = 11 "QP1",
-        /// The SL of the packet is valid.
+        /// The field `sl` (the SL of the packet) is valid.
         SL = 12 "SL",
-        /// The P_Key of the packet is valid.
+        /// The field `p_key` (the P_Key of the packet) is valid.
         P_KEY = 13 "PKEY",
-        /// The destination LID of the packet is valid.
+        /// The field `lid2` (the destination LID of the packet) is valid.
         LID2 = 14 "LIDADDR2",
-        /// The source LID of the packet is valid.
+        /// The field `lid1` (the source LID of the packet) is valid.
         LID1 = 15 "LIDADDR1",
     }
 }

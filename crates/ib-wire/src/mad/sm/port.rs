@@ -146,8 +146,9 @@ impl PortInfo {
         code.unwrap_or(RateCode::GBPS_2_5)
     }
 
-    /// Returns the masks that report the active speed of the link; see [`SpeedSet::active`]. The set can
-    /// contain FDR10 only if `mellanox` is given.
+    /// Returns the set of speeds in the active speed masks. Call [`SpeedSet::active`] for the speed of the link.
+    ///
+    /// The set can contain FDR10 only if `mellanox` is given.
     #[must_use]
     pub fn active_speeds(&self, mellanox: Option<&MlnxExtPortInfo>) -> SpeedSet {
         SpeedSet {
@@ -180,7 +181,7 @@ impl PortInfo {
         }
     }
 
-    /// Sets the masks that report the active speed of the link. Ignores FDR10, which belongs to [`MlnxExtPortInfo`].
+    /// Sets the active speed masks to the speeds of `set`. Ignores FDR10, which belongs to [`MlnxExtPortInfo`].
     pub const fn set_active_speeds(&mut self, set: SpeedSet) {
         self.link_speed_active = set.speed;
         self.link_speed_ext_active = set.extended;

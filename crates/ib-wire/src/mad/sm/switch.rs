@@ -31,7 +31,8 @@ crate::layout! {
         /// True if a port has changed its state since the bit was cleared. A Set with true clears
         /// the bit.
         pub port_state_change: bool = bits(11, 5, 1),
-        /// The code of the optimized SL-to-VL mapping programming that the switch supports; 0 if none.
+        /// Nonzero if one Set can program the SL-to-VL mapping of several ports
+        /// (`OptimizedSLtoVLMappingProgramming`).
         pub optimized_sl_to_vl: u8 = bits(11, 6, 2),
         /// The number of LID/LMC combinations that the SM can assign to an external port. Only for switches
         /// with a random forwarding table.
@@ -118,15 +119,16 @@ impl MulticastForwardingBlock {
     /// The number of LIDs in a block of the MFT.
     pub const LIDS: u16 = 32;
 
-    /// Returns the attribute modifier for this index of the block of 32 LIDs and this position (index
-    /// of the block of 16 ports).
+    /// Returns the attribute modifier of a block.
+    ///
+    /// `block` is the index of the block of 32 LIDs. `position` is the index of the block of 16 ports.
     #[must_use]
     pub const fn modifier(block: u16, position: u8) -> u32 {
         block as u32 & 0x1ff | (position as u32 & 0xf) << 28
     }
 
-    /// Decodes an attribute modifier: returns the index of the block of 32 LIDs, and the position (index of the block
-    /// of 16 ports).
+    /// Decodes an attribute modifier: returns the index of the block of 32 LIDs, and the index of the block of 16
+    /// ports.
     #[must_use]
     pub const fn from_modifier(modifier: u32) -> (u16, u8) {
         ((modifier & 0x1ff) as u16, (modifier >> 28) as u8)

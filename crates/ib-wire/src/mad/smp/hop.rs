@@ -117,8 +117,8 @@ pub fn receive(mad: &mut Mad, node: HopNode, arrival_port: u8) -> HopAction {
     action
 }
 
-/// Determines what the node does with a directed-route SMP that it sends itself. Updates the hop
-/// pointer of the SMP.
+/// Determines what the node does with a directed-route SMP that originates at this node. Updates the
+/// hop pointer of the SMP.
 ///
 /// A request has hop pointer 0 and is sent out of the first port of its path. A response (see
 /// [`answer`](super::answer)) has hop pointer hop count + 1, and is sent out of the last port of

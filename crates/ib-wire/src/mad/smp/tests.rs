@@ -6,8 +6,8 @@ const CA: HopNode = HopNode { kind: NodeKind::ChannelAdapter, ports: 2 };
 const SWITCH: HopNode = HopNode { kind: NodeKind::Switch, ports: 8 };
 const ROUTER: HopNode = HopNode { kind: NodeKind::Router, ports: 8 };
 
-/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …. In both paths, port 1 follows
-/// port 8.
+/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …. After port 8, each path continues
+/// with port 1.
 fn smp(returning: bool, pointer: u8, count: u8, slid: u16, dlid: u16) -> Mad {
     let path: Vec<u8> = (1..=count).map(|hop| (hop - 1) % 8 + 1).collect();
     let id = (AttributeId::NODE_INFO, 0);
@@ -77,8 +77,8 @@ fn every_hop_pointer_and_direction_has_its_action() {
     }
 }
 
-/// Checks that `receive` writes arrival port 5 to the return path of a request, at the entry of the current hop. No
-/// other path entry changes, and none changes in responses or dropped SMPs.
+/// Checks that `receive` writes arrival port 5 to the return path of a request, at the entry of the current hop. All
+/// other entries stay unchanged, as do both paths of responses and of dropped SMPs.
 fn check_paths(before: &Mad, after: &Mad, action: HopAction) {
     let pointer = usize::from(before.hop_pointer());
     let mut path = *before.return_path();

@@ -16,17 +16,17 @@ pub struct Places(pub Vec<PortSelection>);
 /// The options as parsed by clap, which loses the order of different options.
 #[derive(Debug, Args)]
 struct Options {
-    /// Attaches to ports of the running `ibfabric sim` with this name. May be repeated [default name: as for clients
-    /// of ibsim, `IBSIM_SOCKNAME` or sim].
+    /// Attaches to ports of the running `ibfabric sim` with this name. May be repeated [default name: the value of
+    /// `IBSIM_SOCKNAME`, or sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     attach: Vec<String>,
-    /// Node of the preceding --attach, or of the only one. `:PORT` selects a port other than the first. May
-    /// be repeated [default: first host].
+    /// Node in the simulated fabric of the preceding --attach, or of the only --attach. `:PORT` selects a port
+    /// other than the first. May be repeated [default: first host].
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
     node: Vec<String>,
-    /// Port of a local HCA through umad, such as `mlx5_0:1`. Without a port all ports of the HCA are used,
-    /// without a name all InfiniBand ports of the machine, as by ibacm. May be repeated. umad provides no
-    /// queue pairs: addresses come from files only, and paths from the SA.
+    /// Port of a local HCA through umad, such as `mlx5_0:1`. Without a port, the service uses all ports of the HCA.
+    /// Without a name, it uses all InfiniBand ports of the machine, as ibacm does. May be repeated. umad provides
+    /// no queue pairs, so addresses come from files only, and paths from the SA.
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "")]
     umad: Vec<String>,
 }
@@ -118,7 +118,7 @@ mod tests {
         ];
         let line = "--umad mlx5_0:1 --attach a --node x --attach b --umad --attach c --node y";
         assert_eq!(places(line), Ok(mixed));
-        let error = places("--node x --attach a --attach b").expect_err("node is ambiguous");
+        let error = places("--node x --attach a --attach b").expect_err("`--node` is ambiguous");
         assert!(error.contains("--node x: expected the --attach"), "{error}");
         assert!(places("--node x").is_err());
     }

@@ -20,7 +20,7 @@ pub struct CaptureArgs {
     /// Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets.
     #[arg(short = 'w', long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// Bytes of payload to capture of each message.
+    /// Maximum number of payload bytes to capture per message.
     #[arg(long, value_name = "BYTES", default_value = "4096", requires = "pcap",
         value_parser = bytes::<u64>(0, 4096))]
     pub pcap_payload: u64,
@@ -58,7 +58,8 @@ pub struct ListArgs {
     /// The selected programs.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Prints the last messages of this queue pair, which are recorded without a capture. May be repeated.
+    /// Prints the last messages of this queue pair. Programs record them even if no capture runs. May be
+    /// repeated.
     #[arg(long, value_name = "QPN", value_parser = qpn)]
     pub messages: Vec<Qpn>,
     /// Prints the result as one JSON object.
@@ -76,7 +77,7 @@ pub struct KeepArgs {
     /// repeated.
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes)]
     pub opcode: Vec<Opcodes>,
-    /// Bytes of payload to capture of each message. MADs are captured whole.
+    /// Maximum number of payload bytes to capture per message. MADs are captured whole.
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = bytes::<u64>(0, 4096))]
     pub payload: u64,
 }
@@ -94,8 +95,8 @@ pub struct StartArgs {
     /// it. May be repeated.
     #[arg(long, value_name = "ADDR|LID", value_parser = peer)]
     pub peer: Vec<PeerArg>,
-    /// Captures only queue pairs that are connected to this port of `rdma_cm`; from 0x10000, to this service
-    /// ID. May be repeated.
+    /// Captures only queue pairs that are connected to this `rdma_cm` port. A number from 0x10000 on is a
+    /// service ID. May be repeated.
     #[arg(long, value_name = "PORT|ID", value_parser = service)]
     pub service: Vec<ServiceId>,
     /// The filters.
@@ -104,13 +105,13 @@ pub struct StartArgs {
     /// Size of each queue pair's ring buffer for packets, in bytes; a power of two.
     #[arg(long, value_name = "BYTES", default_value = "4194304", value_parser = ring)]
     pub buffer_size: u64,
-    /// Waits for an event: `error` (the queue pair fails), `retransmission`, or `drop` (a received packet has
-    /// no effect). Then writes the packets before the event and N packets after it, and stops the capture of
+    /// Waits for an event: `error` (the queue pair fails), `retransmission`, or `drop` (the HCA drops a received
+    /// packet). Then writes the packets before the event and N packets after it, and stops the capture of
     /// this queue pair.
     #[arg(long, value_name = "EVENT[:N]", value_parser = trigger)]
     pub trigger: Option<(Trigger, u32)>,
-    /// Number of packets before the event of --trigger to write per queue pair [default: all in the ring
-    /// buffer].
+    /// Number of packets per queue pair to write from the time before the event of --trigger [default: all in
+    /// the ring buffer].
     #[arg(long, value_name = "N", requires = "trigger")]
     pub keep: Option<u64>,
     /// File to write, in pcapng format; - for standard output, such as a pipe to tshark. With - the command
@@ -145,7 +146,7 @@ pub struct ChangeArgs {
     /// repeated.
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes_or_all)]
     pub opcode: Vec<Opcodes>,
-    /// Bytes of payload to capture of each message.
+    /// Maximum number of payload bytes to capture per message.
     #[arg(long, value_name = "BYTES", value_parser = bytes::<u64>(0, 4096))]
     pub payload: Option<u64>,
     /// Prints the result as one JSON object.
@@ -177,7 +178,7 @@ pub enum WayArg {
     Both,
 }
 
-/// The remote end of queue pairs.
+/// Remote address of the queue pairs and datagrams to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerArg {
     /// An IP address, or a GID.

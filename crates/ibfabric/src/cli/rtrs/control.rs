@@ -1,5 +1,5 @@
-//! The command lines of `rtrs ctl` and `rtrs mount`, and the options --control and --metrics-port of the programs
-//! that they control.
+//! The command lines of `rtrs ctl` and `rtrs mount`, and the options --control-socket and --metrics of the controlled
+//! programs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ use crate::cli::values::metrics_address;
 /// The control socket to which `rtrs ctl` and `rtrs mount` connect by default.
 pub(super) const DEFAULT_SOCKET: &str = "/run/ibfabric-rtrs.sock";
 
-/// The control socket and the metrics of a program.
+/// Options of a program for its control socket and its metrics.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ControlArgs {
-    /// Socket for `rtrs ctl` and `rtrs mount`, which print and change sessions and paths. Only this user can
-    /// connect.
+    /// Control socket to which `rtrs ctl` and `rtrs mount` connect, to print and change sessions and paths. Only the
+    /// user of this program can connect.
     #[arg(long, value_name = "PATH")]
     pub control_socket: Option<PathBuf>,
     /// Serves metrics for Prometheus at this TCP address. There is no authentication.
@@ -49,22 +49,22 @@ pub struct CtlArgs {
 /// The subcommands of `rtrs ctl`. They access the control files of the program that serves the control socket.
 #[derive(Clone, Debug, Subcommand)]
 pub enum CtlAction {
-    /// Prints a file.
+    /// Prints a control file.
     #[command(after_long_help = examples_text("rtrs-ctl-get"))]
     Get {
-        /// File, such as `rtrs-client/SESSION/mpath_policy`.
+        /// Control file, such as `rtrs-client/SESSION/mpath_policy`.
         path: String,
     },
-    /// Writes a value to a file, and waits until the change is complete.
+    /// Writes a value to a control file, and waits until the change is complete.
     #[command(after_long_help = examples_text("rtrs-ctl-set"))]
     Set {
-        /// File, such as `rtrs-client/SESSION/mpath_policy`.
+        /// Control file, such as `rtrs-client/SESSION/mpath_policy`.
         path: String,
         /// Value to write.
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Lists a directory. Names of directories end with a slash.
+    /// Lists a directory of control files. Names of directories end with a slash.
     #[command(after_long_help = examples_text("rtrs-ctl-list"))]
     List {
         /// Directory [default: the root].
@@ -81,7 +81,7 @@ pub enum CtlAction {
 pub struct MountArgs {
     /// Mount point.
     pub dir: PathBuf,
-    /// Control socket of a program. May be repeated: the mount shows the sessions of all programs.
+    /// Control socket of a program. Repeatable: the mount shows the sessions of all these programs.
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub socket: Vec<PathBuf>,
 }

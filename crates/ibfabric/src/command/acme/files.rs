@@ -85,7 +85,7 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
         };
         let node = args.station.node.clone().or(environment.node);
         let port = AttachedPort::attach(&AttachOptions { name, node }, MgmtClass::ACM);
-        // A real ibsim does not report addresses.
+        // A real ibsim does not report addresses, so the message names `ibfabric sim`.
         let failed = |error| {
             Failure::Unusable(format!(
                 "cannot query the addresses of the port, which `ibfabric sim` provides: {error}"

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Status;
 
-/// The results of all services.
+/// The results of the queries of all ACM services.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Results {
     pub(super) services: Vec<ServiceResult>,
@@ -39,7 +39,7 @@ impl<T> Answer<T> {
 /// Counters by name.
 pub(super) type CounterResult = Answer<BTreeMap<String, u64>>;
 
-/// The results of a service.
+/// The results of the queries of one ACM service.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct ServiceResult {
     pub(super) service: String,
@@ -60,7 +60,7 @@ impl ServiceResult {
     }
 }
 
-/// An endpoint of a service.
+/// An endpoint of an ACM service.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct EndpointResult {
     pub(super) index: u8,

@@ -61,7 +61,7 @@ pub(super) fn run(args: &ReadArgs, out: &mut Output) -> Result<Verdict, Failure>
             break Ok(Verdict::Good);
         }
     };
-    // The summary and errors are written to standard error: flushing prints the packets before them.
+    // The summary and errors go to standard error, so the packets on standard output are flushed first.
     out.flush()?;
     if !args.json {
         summary.say(&name);
@@ -113,7 +113,7 @@ fn class(packet: &Dissection<'_>) -> Option<MgmtClass> {
     packet.upper.as_ref().filter(|upper| upper.protocol == "acm").map(|_| MgmtClass::ACM)
 }
 
-/// Prints a frame. In the line of text, its time is relative to `first`, the time of the first frame with a time.
+/// Prints a frame. Its line of text has the time since `first`, the timestamp of the first frame that has one.
 fn show(
     args: &ReadArgs,
     frame: &Frame<'_>,

@@ -102,7 +102,7 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
         (Some(options), _) => {
             let place = locate(&options).map_err(Failure::unusable)?;
             let place = place.map(|it| console_at_port(&options.name, &it.node, it.number));
-            // If the simulator has no such port, opening the HCA below reports the error.
+            // If the simulator does not have the port, the name is empty, and opening the HCA below fails.
             place.unwrap_or_default()
         }
         (None, Some(address)) => console_at(address, args.adapter.udp_port),

@@ -93,7 +93,7 @@ struct Client {
 }
 
 impl Client {
-    /// Connects to a server; `program` is the perftest program that makes the same measurement.
+    /// Connects to a server. `program` is the perftest program that performs the measurement of `args`, if any.
     fn connect(
         args: &PerfArgs,
         kind: Kind,
@@ -332,7 +332,7 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, true), size)?;
     let (endpoint, to) = client.connected[0].clone();
     if client.control.is_some() && args.op == OpArg::Write {
-        // A perftest server writes before the client does.
+        // A perftest server sends the first RDMA WRITE, so the client waits for it.
         client.await_count(1)?;
     }
     let mut latencies = Latencies::new();

@@ -17,8 +17,8 @@
 //! | report | 5 × 8 | size, iterations, peak and average in MiB/s, messages in millions per second |
 //!
 //! All numbers are big-endian; rates are IEEE doubles. No message contains the program's name. The message size and
-//! the number of messages appear only in the report, after the measurement. So perftest's programs take all three
-//! from their command lines.
+//! the number of messages appear only in the report, after the measurement. So the user has to run the same program
+//! with the same options at both ends.
 //!
 //! | file | holds |
 //! |---|---|

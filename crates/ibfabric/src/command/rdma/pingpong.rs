@@ -270,8 +270,8 @@ impl End {
     }
 }
 
-/// Exchanges queue pair addresses with a server over TCP. Connects the queue pair before the client confirms, so that
-/// it can receive before the server sends.
+/// Exchanges queue pair addresses with a server over TCP. Connects the client's queue pair before it sends the
+/// confirmation, so that the queue pair can receive when the server begins.
 fn call(
     address: IpAddr,
     port: u16,

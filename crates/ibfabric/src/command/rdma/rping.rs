@@ -1,9 +1,8 @@
 //! `rdma ping`, and the protocol of rping.
 //!
 //! A client advertises a buffer that contains text. The advertisement has 16 bytes: address, rkey and size, all
-//! big-endian. The server READs the buffer and confirms with a message of the same size. Then the client
-//! advertises a second buffer. The server WRITEs the text into the second buffer, and confirms. The next ping
-//! follows.
+//! big-endian. The server READs the buffer and confirms with a SEND of 16 bytes. Then the client advertises a second
+//! buffer. The server WRITEs the text into the second buffer, and confirms. The next ping follows.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -178,7 +177,7 @@ impl Pinged {
         bytes.iter().position(|&byte| byte == 0).map_or(self.length, |end| end + 1)
     }
 
-    /// Tells the client by a SEND that a READ or WRITE of its buffer is complete.
+    /// Notifies the client by a SEND that the READ or WRITE of the client's buffer is complete.
     fn say(&self, stage: &mut Stage) -> Result<(), Failure> {
         let data = self.buffer.data(OUT, MESSAGE);
         stage.post(self.endpoint.qp, (SENT, false), SendOp::Send { imm: None }, data)

@@ -27,10 +27,11 @@ use crate::failure::Failure;
 /// the socket buffers.
 const WINDOW: u32 = 256;
 
-/// The maximum sum of all connections' windows, unless [`LEAST_WINDOW`] requires more.
+/// The maximum sum of the windows of all connections, in packets. With many connections the sum is larger, since each
+/// window is at least [`LEAST_WINDOW`].
 const MOST_PACKETS: u32 = 1024;
 
-/// The minimum window of a connection.
+/// The minimum window of a connection, in packets.
 const LEAST_WINDOW: u32 = 8;
 
 /// If no completion arrives for this time, the program fails. Unacknowledged requests fail earlier.
@@ -45,7 +46,7 @@ pub(super) struct Stage {
     interruption: Option<Interruption>,
 }
 
-/// The connections that a client closes when it receives a signal.
+/// The connections that the program disconnects on SIGINT, SIGTERM or exit.
 struct Interruption {
     alarm: Alarm,
     orders: Orders,

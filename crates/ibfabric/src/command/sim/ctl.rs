@@ -92,7 +92,7 @@ fn request(
     Ok(Verdict::good_if(ok))
 }
 
-/// A reply as JSON. The field names are JSON keys.
+/// The reply to a command, with the command's line number on standard input. The field names are JSON keys.
 #[derive(Serialize, JsonSchema)]
 struct Numbered {
     #[serde(skip_serializing_if = "Option::is_none")]

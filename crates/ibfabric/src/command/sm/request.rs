@@ -41,7 +41,7 @@ pub(super) struct Request {
     /// The name of the control socket; `None` for the first default name that no other SM uses.
     pub(super) socket: Option<String>,
     pub(super) metrics: Option<SocketAddr>,
-    /// The port counters are read at this interval, in seconds; `None` to read none.
+    /// Interval in seconds at which the port counters are read; `None` if they are not read.
     pub(super) perf_interval: Option<u32>,
 }
 

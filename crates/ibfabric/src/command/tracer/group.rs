@@ -31,7 +31,7 @@ pub(super) struct GroupReport {
     mlid: u16,
     good: bool,
     judgement: &'static str,
-    /// Number of members without the local port, which does not receive its own packets. `None` if not known.
+    /// Number of members other than the local port, which does not receive its own packets. `None` if not known.
     members: Option<usize>,
     reached: usize,
     missing: Vec<String>,

@@ -160,7 +160,7 @@ impl MadLink for Managed {
     fn wait(&mut self, until: Instant) -> Result<(), LinkError> {
         while !self.sim.has_incoming(self.client) && self.sim.now() < until {
             self.manage();
-            // A MAD between two clients of one port arrives at once, without an event of the fabric.
+            // If the SM uses the port of this client, its MADs arrive during `manage`, without an event of the fabric.
             if !self.sim.has_incoming(self.client) {
                 self.step(until);
             }

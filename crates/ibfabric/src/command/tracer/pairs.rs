@@ -95,7 +95,7 @@ fn target(end: EndArg, own: &LinkPort) -> Target {
     }
 }
 
-/// Reads a file whose lines have the source and the destination of a path.
+/// Reads the paths of a file. Each line has a source and a destination.
 fn read(path: &Path, own: &LinkPort) -> Result<Vec<Pair>, Failure> {
     let name = path.display();
     let bytes = input::bytes(path)?;

@@ -524,8 +524,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the hop that the result of a path names, with its number: the first bad hop, or else the first hop
-/// that is not proven.
+/// Returns the hop that the result of a path names, and the number of the hop. It is the first bad hop, or else the
+/// first hop that is not proven.
 fn named_hop(trace: &Trace) -> Option<(usize, &(Hop, Verdict))> {
     let is = |judgement| {
         let mut hops = (1..).zip(&trace.hops);

@@ -2,18 +2,18 @@
 
 use super::{Duration, Question, Stage, StageError, fs};
 
-/// The flows that pass with Debian's library on Debian's ibsim: creation of an inventory, event forwarding, quality of
-/// service, traps 64 and 65.
+/// The flows that pass with Debian's umad library on Debian's ibsim: creation of an inventory, event forwarding,
+/// quality of service, traps 64 and 65.
 pub const FLOWS: [&str; 4] = ["c", "e", "q", "t"];
 
 /// The flows whose responses have several MADs: services, multicast.
 pub const FULL_FLOWS: [&str; 2] = ["s", "m"];
 
-/// The flows that compare the fabric with the inventory: all, validation. The inventory contains only paths between
-/// base LIDs. Therefore these flows fail if the LMC is not 0, on ibsim too.
+/// The flows that compare the fabric with the inventory: `a` runs all validation tests, `v` only validates the
+/// inventory. The inventory contains only paths between base LIDs. Therefore these flows fail if the LMC is not 0.
 pub const INVENTORY_FLOWS: [&str; 2] = ["a", "v"];
 
-/// Runs the flows that must pass. If the library returns complete responses, all flows must pass.
+/// Runs the flows that must pass. If the preloaded umad library returns complete responses, more flows must pass.
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let mut flows = FLOWS.to_vec();
     if stage.setup.plan.flood {

@@ -1,4 +1,4 @@
-//! The data of the walks about each switch, and the order of the switch's groups by load.
+//! The state that the walks keep for each switch, and the order of the switch's groups by load.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use super::super::ranking::Ranks;
 use super::Router;
 use crate::subnet::Subnet;
 
-/// The data of the walks about a switch.
+/// The state that the walks keep for a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
     /// The position of the first group of the switch. Groups that lead down come first, then groups to siblings, then
@@ -80,7 +80,7 @@ pub(super) enum Below {
     Further,
 }
 
-/// The data of the walks about all switches and groups, as it is before the first walk.
+/// The state that the walks keep for all switches and groups, as it is before the first walk.
 pub(super) struct State {
     pub(super) locals: Vec<Local>,
     /// By group: the kind of node at its far end.

@@ -98,8 +98,9 @@ impl Router<'_> {
         self.climb(far, Climb { hops: how.hops + 1, ..how })
     }
 
-    /// Gives the far switch of a group a route to the target over the group's least loaded link, if
-    /// [`Self::needs_route`]. Then returns the far switch and the link (`None` if the group has only one link).
+    /// If the far switch of a group needs a route to the target, assigns it a route over the group's least loaded link.
+    /// Then returns the far switch, and the link (`None` if the group has only one link). If the switch needs no route,
+    /// returns `None`.
     fn offer(&mut self, at: usize, group: usize, hops: u8) -> Option<(usize, Option<usize>)> {
         let far = usize::from(self.groups[group].far);
         self.needs_route(far, hops).then(|| {

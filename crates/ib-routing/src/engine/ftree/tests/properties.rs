@@ -58,7 +58,7 @@ fn connected(subnet: &Subnet<'_>, ranks: &[u16], to: SwitchId) -> Vec<bool> {
     seen.into_iter().map(|[up, down]| up || down).collect()
 }
 
-/// Follows the LFT entries for a LID; returns the switches on the path.
+/// Follows the LFT entries for a LID, and returns the switches on the path; `None` if the switch `from` has no entry.
 fn follow(subnet: &Subnet<'_>, lfts: &Lfts, from: SwitchId, lid: u16) -> Option<Vec<SwitchId>> {
     let owner = subnet.lid_owner(lid).unwrap();
     let mut path = vec![from];

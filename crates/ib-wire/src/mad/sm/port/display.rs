@@ -123,8 +123,8 @@ impl fmt::Display for PortInfoExtended {
     }
 }
 
-/// Displays the first field. If the second field is true, appends ` (IBA extension)`: the specification does not list
-/// the value.
+/// Displays the first field. If the second field is true, appends ` (IBA extension)`, as smpquery does for values that
+/// the specification does not list.
 struct Extension<T>(T, bool);
 
 impl<T: fmt::Display> fmt::Display for Extension<T> {
@@ -133,7 +133,8 @@ impl<T: fmt::Display> fmt::Display for Extension<T> {
     }
 }
 
-/// Displays the first field, a name. If it is `None`, displays the second field, and the third field in parentheses.
+/// Displays the name in the first field. If there is no name, displays the second field, then the third field in
+/// parentheses.
 struct Named(Option<&'static str>, &'static str, u8);
 
 impl fmt::Display for Named {
@@ -182,7 +183,7 @@ fn extended_speed(mask: LinkSpeedExtMask) -> Named {
 }
 
 fn state(state: PortState) -> Named {
-    // libibmad has no name for ActiveDefer.
+    // libibmad has no name for ActiveDefer and prints `?(5)`.
     Named(state.name().filter(|_| state <= PortState::ACTIVE), "?", state.0)
 }
 

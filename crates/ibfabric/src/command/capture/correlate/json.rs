@@ -1,5 +1,5 @@
-//! JSON output of correlated captures. A key that ends with `_us` or `_ns` has a time in this unit. Unknown values are
-//! null.
+//! JSON output of `capture correlate`. Keys that end with `_us` or `_ns` have times in microseconds or nanoseconds.
+//! Unknown values are null.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ struct FileReport {
     name: String,
     captured: u64,
     overwritten: Option<u64>,
-    /// Number of packets that the HCAs traced, sent and received together.
+    /// Number of packets that the HCAs traced: the sum of sent and received packets.
     sent: Option<u64>,
     lost: u64,
     foreign: u64,
@@ -127,7 +127,7 @@ impl Report {
                 end_ns: counts.times.map(|(_, end)| end),
             })
             .collect();
-        // The sum over all files is `None` if one of the files does not record the number.
+        // Returns the sum of a counter over all files, or `None` if a file does not record this counter.
         let sum =
             |what: fn(&FileReport) -> Option<u64>| files.iter().map(what).sum::<Option<u64>>();
         Self {

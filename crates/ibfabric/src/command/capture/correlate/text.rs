@@ -1,4 +1,4 @@
-//! Text output of correlated captures.
+//! Text output of `capture correlate`.
 
 use std::io::Write as _;
 

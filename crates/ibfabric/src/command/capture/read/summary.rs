@@ -21,7 +21,7 @@ pub(super) struct Summary {
     /// Number of non-RDMA frames per UDP port; frames without a UDP port are not counted here.
     others: BTreeMap<u16, u64>,
     lost: BTreeMap<Interface, u64>,
-    /// The name of each interface, and its statistics: the last that the file contains.
+    /// The name of each interface, and the contents of its last statistics block in the file.
     interfaces: BTreeMap<Interface, (Option<String>, Statistics)>,
 }
 

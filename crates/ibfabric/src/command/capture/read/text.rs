@@ -1,4 +1,4 @@
-//! Text output of frames.
+//! Text output of `capture read`.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -34,7 +34,7 @@ const OUT: usize = 64;
 /// All perftest clients of the server.
 pub(in super::super) struct Sessions {
     program: PerftestArg,
-    /// Message size of `ib_write_lat` in bytes. The option --perftest-size sets it, since clients do not transmit it.
+    /// Message size of `ib_write_lat` in bytes: the value of --perftest-size, since the client does not send the size.
     size: usize,
     sessions: BTreeMap<ConnectionId, Session>,
     by_number: BTreeMap<Qpn, ConnectionId>,
@@ -58,11 +58,11 @@ struct Session {
     size: usize,
     remote: RemoteAddress,
     rates: Rates,
-    /// Number of messages that the server has received.
+    /// Number of messages that the server has received from this client.
     received: u64,
-    /// Size in bytes of the last received message.
+    /// Size in bytes of the last message that the server received from this client.
     length: u32,
-    /// Number of messages that the server has sent.
+    /// Number of messages that the server has sent to this client.
     answered: u64,
 }
 

@@ -47,7 +47,7 @@ impl Keys {
         bytes
     }
 
-    /// Parses the 56 bytes of keys.
+    /// Parses the 56 bytes of a keys message.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let word = |at: usize| {
             u32::from_be_bytes(bytes[at..at + 4].try_into().expect("the slice has 4 bytes"))
