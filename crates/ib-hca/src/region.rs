@@ -312,7 +312,7 @@ impl Regions {
         let access = change.access.unwrap_or(mr.access);
         check(memory, offset, length, iova, access)?;
         let (pd, memory) = (change.pd.unwrap_or(mr.pd), Some(Arc::clone(memory)));
-        *mr = Mr { pd, memory, offset, length, iova, access, ..mr.clone() };
+        *mr = Mr { pd, memory, offset, iova, length, access, ..mr.clone() };
         Ok(())
     }
 
