@@ -31,6 +31,9 @@ _ibfabric() {
             ibfabric,check)
                 cmd="ibfabric__subcmd__check"
                 ;;
+            ibfabric,completions)
+                cmd="ibfabric__subcmd__completions"
+                ;;
             ibfabric,gen)
                 cmd="ibfabric__subcmd__gen"
                 ;;
@@ -52,6 +55,9 @@ _ibfabric() {
             ibfabric,run)
                 cmd="ibfabric__subcmd__run"
                 ;;
+            ibfabric,selftest)
+                cmd="ibfabric__subcmd__selftest"
+                ;;
             ibfabric,sim)
                 cmd="ibfabric__subcmd__sim"
                 ;;
@@ -70,14 +76,14 @@ _ibfabric() {
             ibfabric__subcmd__acm,help)
                 cmd="ibfabric__subcmd__acm__subcmd__help"
                 ;;
+            ibfabric__subcmd__acm__subcmd__ctl,cache)
+                cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__cache"
+                ;;
             ibfabric__subcmd__acm__subcmd__ctl,flush)
                 cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__flush"
                 ;;
             ibfabric__subcmd__acm__subcmd__ctl,help)
                 cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__help"
-                ;;
-            ibfabric__subcmd__acm__subcmd__ctl,known)
-                cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__known"
                 ;;
             ibfabric__subcmd__acm__subcmd__ctl,metrics)
                 cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__metrics"
@@ -88,14 +94,14 @@ _ibfabric() {
             ibfabric__subcmd__acm__subcmd__ctl,status)
                 cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__status"
                 ;;
+            ibfabric__subcmd__acm__subcmd__ctl__subcmd__help,cache)
+                cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__help__subcmd__cache"
+                ;;
             ibfabric__subcmd__acm__subcmd__ctl__subcmd__help,flush)
                 cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__help__subcmd__flush"
                 ;;
             ibfabric__subcmd__acm__subcmd__ctl__subcmd__help,help)
                 cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__help__subcmd__help"
-                ;;
-            ibfabric__subcmd__acm__subcmd__ctl__subcmd__help,known)
-                cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__help__subcmd__known"
                 ;;
             ibfabric__subcmd__acm__subcmd__ctl__subcmd__help,metrics)
                 cmd="ibfabric__subcmd__acm__subcmd__ctl__subcmd__help__subcmd__metrics"
@@ -112,11 +118,11 @@ _ibfabric() {
             ibfabric__subcmd__acm__subcmd__help,help)
                 cmd="ibfabric__subcmd__acm__subcmd__help__subcmd__help"
                 ;;
+            ibfabric__subcmd__acm__subcmd__help__subcmd__ctl,cache)
+                cmd="ibfabric__subcmd__acm__subcmd__help__subcmd__ctl__subcmd__cache"
+                ;;
             ibfabric__subcmd__acm__subcmd__help__subcmd__ctl,flush)
                 cmd="ibfabric__subcmd__acm__subcmd__help__subcmd__ctl__subcmd__flush"
-                ;;
-            ibfabric__subcmd__acm__subcmd__help__subcmd__ctl,known)
-                cmd="ibfabric__subcmd__acm__subcmd__help__subcmd__ctl__subcmd__known"
                 ;;
             ibfabric__subcmd__acm__subcmd__help__subcmd__ctl,metrics)
                 cmd="ibfabric__subcmd__acm__subcmd__help__subcmd__ctl__subcmd__metrics"
@@ -184,6 +190,9 @@ _ibfabric() {
             ibfabric__subcmd__help,check)
                 cmd="ibfabric__subcmd__help__subcmd__check"
                 ;;
+            ibfabric__subcmd__help,completions)
+                cmd="ibfabric__subcmd__help__subcmd__completions"
+                ;;
             ibfabric__subcmd__help,gen)
                 cmd="ibfabric__subcmd__help__subcmd__gen"
                 ;;
@@ -205,6 +214,9 @@ _ibfabric() {
             ibfabric__subcmd__help,run)
                 cmd="ibfabric__subcmd__help__subcmd__run"
                 ;;
+            ibfabric__subcmd__help,selftest)
+                cmd="ibfabric__subcmd__help__subcmd__selftest"
+                ;;
             ibfabric__subcmd__help,sim)
                 cmd="ibfabric__subcmd__help__subcmd__sim"
                 ;;
@@ -220,11 +232,11 @@ _ibfabric() {
             ibfabric__subcmd__help__subcmd__acm,ctl)
                 cmd="ibfabric__subcmd__help__subcmd__acm__subcmd__ctl"
                 ;;
+            ibfabric__subcmd__help__subcmd__acm__subcmd__ctl,cache)
+                cmd="ibfabric__subcmd__help__subcmd__acm__subcmd__ctl__subcmd__cache"
+                ;;
             ibfabric__subcmd__help__subcmd__acm__subcmd__ctl,flush)
                 cmd="ibfabric__subcmd__help__subcmd__acm__subcmd__ctl__subcmd__flush"
-                ;;
-            ibfabric__subcmd__help__subcmd__acm__subcmd__ctl,known)
-                cmd="ibfabric__subcmd__help__subcmd__acm__subcmd__ctl__subcmd__known"
                 ;;
             ibfabric__subcmd__help__subcmd__acm__subcmd__ctl,metrics)
                 cmd="ibfabric__subcmd__help__subcmd__acm__subcmd__ctl__subcmd__metrics"
@@ -509,7 +521,7 @@ _ibfabric() {
 
     case "${cmd}" in
         ibfabric)
-            opts="-h -V --help --version gen route check sim sm tracer agent rdma run rtrs nbd acm acme up capture help"
+            opts="-q -v -h -V --quiet --verbose --help --version gen route check sim sm tracer agent rdma run rtrs nbd acm acme up selftest capture completions help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -523,7 +535,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm)
-            opts="-O -A -h --attach --node --umad --socket --tcp --spin --open --config --options --addresses --log --metrics-port --most-clients --systemd --help ctl help"
+            opts="-O -A -q -v -h --attach --node --umad --socket --listen --busy-poll-us --config --options --addresses --log --metrics --max-clients --systemd --quiet --verbose --help ctl help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -545,11 +557,11 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --tcp)
+                --listen)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -577,11 +589,11 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --metrics-port)
+                --metrics)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --most-clients)
+                --max-clients)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -593,7 +605,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm__subcmd__ctl)
-            opts="-h --socket --format --help status known flush reload metrics help"
+            opts="-q -v -h --socket --json --quiet --verbose --help status cache flush reload metrics help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -603,8 +615,22 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__acm__subcmd__ctl__subcmd__cache)
+            opts="-q -v -h --socket --json --quiet --verbose --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -615,7 +641,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm__subcmd__ctl__subcmd__flush)
-            opts="-h --socket --format --help"
+            opts="-q -v -h --socket --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -623,10 +649,6 @@ _ibfabric() {
             case "${prev}" in
                 --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -637,8 +659,22 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm__subcmd__ctl__subcmd__help)
-            opts="status known flush reload metrics help"
+            opts="status cache flush reload metrics help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__acm__subcmd__ctl__subcmd__help__subcmd__cache)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -665,20 +701,6 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm__subcmd__ctl__subcmd__help__subcmd__help)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        ibfabric__subcmd__acm__subcmd__ctl__subcmd__help__subcmd__known)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -734,30 +756,8 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        ibfabric__subcmd__acm__subcmd__ctl__subcmd__known)
-            opts="-h --socket --format --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --socket)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         ibfabric__subcmd__acm__subcmd__ctl__subcmd__metrics)
-            opts="-h --socket --format --help"
+            opts="-q -v -h --socket --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -765,10 +765,6 @@ _ibfabric() {
             case "${prev}" in
                 --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -779,7 +775,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm__subcmd__ctl__subcmd__reload)
-            opts="-h --socket --format --help"
+            opts="-q -v -h --socket --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -787,10 +783,6 @@ _ibfabric() {
             case "${prev}" in
                 --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -801,7 +793,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm__subcmd__ctl__subcmd__status)
-            opts="-h --socket --format --help"
+            opts="-q -v -h --socket --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -809,10 +801,6 @@ _ibfabric() {
             case "${prev}" in
                 --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -837,7 +825,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm__subcmd__help__subcmd__ctl)
-            opts="status known flush reload metrics"
+            opts="status cache flush reload metrics"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -850,7 +838,7 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        ibfabric__subcmd__acm__subcmd__help__subcmd__ctl__subcmd__flush)
+        ibfabric__subcmd__acm__subcmd__help__subcmd__ctl__subcmd__cache)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -864,7 +852,7 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        ibfabric__subcmd__acm__subcmd__help__subcmd__ctl__subcmd__known)
+        ibfabric__subcmd__acm__subcmd__help__subcmd__ctl__subcmd__flush)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -935,7 +923,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acme)
-            opts="-e -f -s -d -v -c -P -S -C -A -O -D -V -I -p -h --endpoints --address-format --source --destination --verify --cached --perf --service --repetitions --addresses --options --directory --verbose --format --umad --device --port --ibsim --attach --node --help"
+            opts="-e -f -s -d -v -c -P -S -C -A -O -D -V -I -p -q -h --endpoints --address-format --source --destination --verify --cached --perf --service --repetitions --addresses --options --directory --verbose --json --umad --device --port --attach --node --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1021,10 +1009,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 --device)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1045,10 +1029,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --ibsim)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --attach)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1065,7 +1045,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__agent)
-            opts="-I -p -h --umad --device --port --ibsim --attach --node --host-name --help"
+            opts="-I -p -q -v -h --umad --device --port --attach --node --host-name --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1088,10 +1068,6 @@ _ibfabric() {
                     return 0
                     ;;
                 -p)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --ibsim)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1115,7 +1091,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__capture)
-            opts="-h --help list start change stop read correlate help"
+            opts="-q -v -h --quiet --verbose --help list start change stop read correlate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1129,7 +1105,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__capture__subcmd__change)
-            opts="-h --pid --device --direction --opcode --payload --format --help"
+            opts="-q -v -h --pid --device --direction --opcode --payload --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1155,10 +1131,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1167,7 +1139,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__capture__subcmd__correlate)
-            opts="-h --qpn --from --to --messages --html --udp-port --format --help"
+            opts="-q -v -h --qpn --from --to --messages --html --udp-port --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1191,10 +1163,6 @@ _ibfabric() {
                     ;;
                 --udp-port)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1317,7 +1285,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__capture__subcmd__list)
-            opts="-h --pid --device --messages --format --help"
+            opts="-q -v -h --pid --device --messages --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1335,10 +1303,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1347,16 +1311,12 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__capture__subcmd__read)
-            opts="-v -h --format --qpn --opcode --class --direction --udp-port --count --verbose --help"
+            opts="-v -q -h --json --qpn --opcode --class --direction --udp-port --count --verbose --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 --qpn)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1389,7 +1349,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__capture__subcmd__start)
-            opts="-w -a -b -h --pid --device --qpn --peer --service --direction --opcode --payload --ring --trigger --keep --write --autostop --ring-buffer --format --help"
+            opts="-w -a -b -q -v -h --pid --device --qpn --peer --service --direction --opcode --payload --buffer-size --trigger --keep --pcap --autostop --ring-buffer --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1427,7 +1387,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --ring)
+                --buffer-size)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1439,7 +1399,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --write)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1463,10 +1423,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1475,7 +1431,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__capture__subcmd__stop)
-            opts="-h --pid --device --format --help"
+            opts="-q -v -h --pid --device --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1489,10 +1445,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1501,7 +1453,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__check)
-            opts="-g -l -r -U -h --guid --sm-port --lmc --lmc-esp0 --reassign-lids --guid2lid --node-name-map --threads --strict --scope --sl2vl --metrics --seed --format --lfts_file --lfts --levels --help"
+            opts="-g -l -r -U -q -v -h --guid --sm-port --lmc --lmc-esp0 --reassign-lids --guid2lid --node-name-map --threads --strict --scope --sl2vl --metrics --seed --json --lfts_file --lfts --sl-file --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1551,10 +1503,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 --lfts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1567,7 +1515,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --levels)
+                --sl-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1578,8 +1526,22 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        ibfabric__subcmd__completions)
+            opts="-q -v -h --quiet --verbose --help bash zsh fish"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         ibfabric__subcmd__gen)
-            opts="-o -h --output --speed --width --format --drop-links --drop-switches --seed --help"
+            opts="-o -q -v -h --output --speed --width --format --drop-links --drop-switches --seed --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1625,7 +1587,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help)
-            opts="gen route check sim sm tracer agent rdma run rtrs nbd acm acme up capture help"
+            opts="gen route check sim sm tracer agent rdma run rtrs nbd acm acme up selftest capture completions help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1653,7 +1615,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help__subcmd__acm__subcmd__ctl)
-            opts="status known flush reload metrics"
+            opts="status cache flush reload metrics"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1666,7 +1628,7 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        ibfabric__subcmd__help__subcmd__acm__subcmd__ctl__subcmd__flush)
+        ibfabric__subcmd__help__subcmd__acm__subcmd__ctl__subcmd__cache)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1680,7 +1642,7 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        ibfabric__subcmd__help__subcmd__acm__subcmd__ctl__subcmd__known)
+        ibfabric__subcmd__help__subcmd__acm__subcmd__ctl__subcmd__flush)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1863,6 +1825,20 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__completions)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2184,6 +2160,20 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        ibfabric__subcmd__help__subcmd__selftest)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         ibfabric__subcmd__help__subcmd__sim)
             opts="ctl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -2325,7 +2315,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__nbd)
-            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --trust-cache --reconnect-delay --control --metrics-port --capture --capture-payload --capture-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --key-file --socket --tcp --read-only --depth --help"
+            opts="-p -w -m -q -v -h --path --device --port --session --policy --connections --need-invalidation --connect-timeout --trust-cache --reconnect-delay --control-socket --metrics --pcap --pcap-payload --pcap-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --key-file --socket --listen --read-only --queue-depth --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2359,7 +2349,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --wait)
+                --connect-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2367,23 +2357,27 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --control)
+                --control-socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --metrics-port)
+                --metrics)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2415,7 +2409,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2427,11 +2421,11 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --tcp)
+                --listen)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --depth)
+                --queue-depth)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2443,7 +2437,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma)
-            opts="-h --help devinfo serve ping cmatose pingpong bw lat help"
+            opts="-q -v -h --quiet --verbose --help devinfo serve ping cmatose pingpong bw lat help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2457,16 +2451,12 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__bw)
-            opts="-m -p -s -n -t -q -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -w -p -s -n -t -q -v -h --from --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --pcap --pcap-payload --pcap-ring --port --perftest --op --size --iters --tx-depth --qp --quiet --json --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2499,19 +2489,23 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2551,16 +2545,12 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --qps)
+                --qp)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -q)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -2571,16 +2561,12 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__cmatose)
-            opts="-m -p -c -C -S -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --connections --messages --message-size --format --help"
+            opts="-m -w -p -c -C -S -q -v -h --from --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --pcap --pcap-payload --pcap-ring --port --connections --messages --message-size --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2613,19 +2599,23 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2661,10 +2651,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2673,16 +2659,12 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__devinfo)
-            opts="-m -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --verbose --format --help"
+            opts="-m -w -v -q -h --from --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --pcap --pcap-payload --pcap-ring --verbose --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2715,24 +2697,24 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                --pcap-ring)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -2869,16 +2851,12 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__lat)
-            opts="-m -p -s -n -t -q -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -w -p -s -n -t -q -v -h --from --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --pcap --pcap-payload --pcap-ring --port --perftest --op --size --iters --tx-depth --qp --quiet --json --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2911,19 +2889,23 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2963,16 +2945,12 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --qps)
+                --qp)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -q)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -2983,16 +2961,12 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__ping)
-            opts="-m -p -C -S -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --count --size --verbose --format --help"
+            opts="-m -w -p -C -S -v -q -h --from --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --pcap --pcap-payload --pcap-ring --port --count --size --verbose --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -3025,19 +2999,23 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3065,10 +3043,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -3077,16 +3051,12 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__pingpong)
-            opts="-m -p -s -n -r -c -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --size --iters --rx-depth --check --format --help"
+            opts="-m -w -p -s -n -r -c -q -v -h --from --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --pcap --pcap-payload --pcap-ring --port --size --iters --rx-depth --chk --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -3119,19 +3089,23 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3167,10 +3141,6 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -3179,17 +3149,13 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__serve)
-            opts="-m -p -C -S -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --capture --capture-payload --capture-ring --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
+            opts="-m -w -p -C -S -v -q -h --listen --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --pcap --pcap-payload --pcap-ring --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --exit-after --verbose --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3221,19 +3187,23 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3281,7 +3251,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --clients)
+                --exit-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3293,7 +3263,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__route)
-            opts="-g -l -r -R -a -u -G -H -i -X -O -w -m -z -U -M -h --guid --sm-port --lmc --lmc-esp0 --reassign-lids --guid2lid --node-name-map --threads --strict --scope --sl2vl --metrics --seed --format --routing_engine --engine --root_guid_file --root-guids --cn_guid_file --cn-guids --io_guid_file --io-guids --max-reverse-hops --quasi-ftree-indexing --ignore-guids --guid-routing-order --port-search-ordering --hop-weights --ids-guids --connect-roots --port-profile-switch-nodes --port-shifting --scatter-ports --guid-routing-order-no-scatter --lash-start-vl --virtual-lanes --lfts_file --lfts --lid_matrix_file --lid-matrix --keep-lfts --dump_files_dir --dump-dir --report --help"
+            opts="-g -l -r -R -a -u -G -H -i -X -O -w -m -z -U -M -q -v -h --guid --sm-port --lmc --lmc-esp0 --reassign-lids --guid2lid --node-name-map --threads --strict --scope --sl2vl --metrics --seed --json --routing_engine --engine --root_guid_file --root-guids --cn_guid_file --cn-guids --io_guid_file --io-guids --max-reverse-hops --quasi-ftree-indexing --ignore-guids --guid-routing-order --port-search-ordering --hop-weights --ids-guids --connect-roots --port-profile-switch-nodes --port-shifting --scatter-ports --guid-routing-order-no-scatter --lash-start-vl --virtual-lanes --lfts_file --lfts --lid_matrix_file --lid-matrix --keep-lfts --dump_files_dir --dump-dir --html --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3341,10 +3311,6 @@ _ibfabric() {
                     ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 --engine)
@@ -3491,7 +3457,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --report)
+                --html)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3503,7 +3469,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs)
-            opts="-h --help serve bench ctl mount help"
+            opts="-q -v -h --quiet --verbose --help serve bench ctl mount help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3517,7 +3483,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__bench)
-            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --trust-cache --reconnect-delay --control --metrics-port --capture --capture-payload --capture-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --idle --seed --format --help"
+            opts="-p -w -m -q -v -h --path --device --port --session --policy --connections --need-invalidation --connect-timeout --trust-cache --reconnect-delay --control-socket --metrics --pcap --pcap-payload --pcap-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --key-file --rw --bs --bsrange --fsync --trim --iodepth --numjobs --runtime --io-size --size --verify --start-delay --seed --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3551,7 +3517,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --wait)
+                --connect-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3559,23 +3525,27 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --control)
+                --control-socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --metrics-port)
+                --metrics)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3607,7 +3577,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3639,7 +3609,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --jobs)
+                --numjobs)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3655,16 +3625,12 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --idle)
+                --start-delay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -3675,18 +3641,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__ctl)
-            opts="-h --control --format --help get set list metrics help"
+            opts="-q -v -h --socket --json --quiet --verbose --help get set list metrics help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --control)
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -3697,18 +3659,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__get)
-            opts="-h --control --format --help"
+            opts="-q -v -h --socket --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --control)
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -3803,18 +3761,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__list)
-            opts="-h --control --format --help"
+            opts="-q -v -h --socket --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --control)
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -3825,18 +3779,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__metrics)
-            opts="-h --control --format --help"
+            opts="-q -v -h --socket --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --control)
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -3847,18 +3797,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__set)
-            opts="-h --control --format --help"
+            opts="-q -v -h --socket --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --control)
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -4009,13 +3955,13 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__mount)
-            opts="-h --control --help"
+            opts="-q -v -h --socket --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --control)
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -4027,7 +3973,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__serve)
-            opts="-p -m -h --listen --export --port --queue-depth --max-io-size --no-always-invalidate --allow --control --metrics-port --capture --capture-payload --capture-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --spin --key-file --help"
+            opts="-p -w -m -q -v -h --listen --export --port --queue-depth --max-io-size --no-always-invalidate --allow --control-socket --metrics --pcap --pcap-payload --pcap-ring --attach --node --acm --udp-port --peer-udp-port --allow-zero-checksum --mtu --busy-poll-us --key-file --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4061,23 +4007,27 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --control)
+                --control-socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --metrics-port)
+                --metrics)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-payload)
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture-ring)
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -4109,7 +4059,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --spin)
+                --busy-poll-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -4125,7 +4075,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__run)
-            opts="-h --attach --node --roce --device --library --env --help"
+            opts="-q -v -h --attach --node --roce --device --library --env --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4158,14 +4108,68 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        ibfabric__subcmd__sim)
-            opts="-L -M -h --socket --port --sm --agents --seed --script --random-faults --random-time --addresses --pcap --log --log-level --record --replay --latency --lane-buffer --mtu --linear-cap --mcast-cap --answer-within --help ctl help"
+        ibfabric__subcmd__selftest)
+            opts="-R -w -q -v -h --engine --seed --script --name --size --nbd --pcap --pcap-payload --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --socket)
+                --engine)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -R)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --script)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nbd)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__sim)
+            opts="-w -L -M -q -v -h --name --port --sm --agents --seed --script --random-faults --random-time --addresses --pcap --log --log-level --record --replay --latency --vl-buffer --mtu --linear-cap --mcast-cap --response-timeout --quiet --verbose --help ctl help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -4205,6 +4209,10 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --log)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -4225,7 +4233,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --lane-buffer)
+                --vl-buffer)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -4249,7 +4257,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --answer-within)
+                --response-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -4261,22 +4269,18 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sim__subcmd__ctl)
-            opts="-h --socket --port --format --help"
+            opts="-q -v -h --name --port --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --socket)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --port)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -4329,7 +4333,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sm)
-            opts="-g -F -c -R -a -u -G -H -i -X -O -w -m -z -U -M -l -r -A -Q -P -Z -p -k -s -n -t -o -I -f -e -L -D -v -x -B -J -h --sim --ibsim --node --umad --guid --standby --config --create-config --routing_engine --engine --root_guid_file --root-guids --cn_guid_file --cn-guids --io_guid_file --io-guids --max-reverse-hops --quasi-ftree-indexing --ignore-guids --guid-routing-order --port-search-ordering --hop-weights --ids-guids --connect-roots --port-profile-switch-nodes --port-shifting --scatter-ports --guid-routing-order-no-scatter --lash-start-vl --virtual-lanes --lfts_file --lfts --lid_matrix_file --lid-matrix --keep-lfts --lmc --lmc-esp0 --reassign-lids --ucast-cache --require-deadlock-free --qos --pconfig --part-enforce --priority --smkey --subnet-prefix --no-clients-rereg --sweep --maxsmps --timeout --retries --once --inactive --format --log --erase-log --log-limit --log-flags --verbose --dump_files_dir --dump-dir --cache-dir --honor-guid2lid --daemon --pidfile --socket --metrics-port --perf-interval --help ctl help"
+            opts="-g -F -c -R -a -u -G -H -i -X -O -w -m -z -U -M -l -r -A -Q -P -Z -p -k -s -n -t -o -I -f -e -L -D -v -x -B -J -q -h --sim --attach --node --umad --guid --standby --config --create-config --routing_engine --engine --root_guid_file --root-guids --cn_guid_file --cn-guids --io_guid_file --io-guids --max-reverse-hops --quasi-ftree-indexing --ignore-guids --guid-routing-order --port-search-ordering --hop-weights --ids-guids --connect-roots --port-profile-switch-nodes --port-shifting --scatter-ports --guid-routing-order-no-scatter --lash-start-vl --virtual-lanes --lfts_file --lfts --lid_matrix_file --lid-matrix --keep-lfts --lmc --lmc-esp0 --reassign-lids --ucast-cache --require-deadlock-free --qos --pconfig --part-enforce --priority --smkey --subnet-prefix --no-clients-rereg --sweep --maxsmps --timeout --response-timeout --retries --once --inactive --json --log --erase-log --log-limit --log-flags --verbose --dump_files_dir --dump-dir --cache-dir --honor-guid2lid --daemon --pidfile --name --metrics --perf-interval --quiet --help ctl help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4339,7 +4343,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --ibsim)
+                --attach)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -4571,6 +4575,10 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --response-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -4581,10 +4589,6 @@ _ibfabric() {
                     ;;
                 --retries)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 --log)
@@ -4631,11 +4635,11 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --socket)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --metrics-port)
+                --metrics)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -4651,18 +4655,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sm__subcmd__ctl)
-            opts="-h --socket --format --help status sweep routes metrics help"
+            opts="-q -h --name --json --quiet --help status sweep routes metrics help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --socket)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -4757,18 +4757,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sm__subcmd__ctl__subcmd__metrics)
-            opts="-h --socket --format --help"
+            opts="-q -h --name --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --socket)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -4779,18 +4775,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sm__subcmd__ctl__subcmd__routes)
-            opts="-h --socket --format --help"
+            opts="-q -h --name --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --socket)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -4801,18 +4793,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sm__subcmd__ctl__subcmd__status)
-            opts="-h --socket --format --help"
+            opts="-q -h --name --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --socket)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -4823,18 +4811,14 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sm__subcmd__ctl__subcmd__sweep)
-            opts="-h --socket --format --help"
+            opts="-q -h --name --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --socket)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -4943,7 +4927,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__tracer)
-            opts="-I -p -R -r -t -l -g -y -v -h --umad --device --port --ibsim --attach --node --sim --engine --commands --deaf-manager --retries --timeout --lid --dgid --pairs --all-pairs --mgid --mlid --smkey --from --reverse --via --no-agents --exact --error-probability --sl --grh --mkey --window --node-name-map --verbose --ports --format --help"
+            opts="-I -p -R -r -t -l -g -y -v -q -h --umad --device --port --attach --node --sim --engine --commands --suppress-traps --retries --timeout --response-timeout --lid --dgid --pairs --all-pairs --mgid --mlid --smkey --from --reverse --via --no-agents --exact --error-probability --sl --grh --mkey --window --node-name-map --verbose --ports --json --format --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4966,10 +4950,6 @@ _ibfabric() {
                     return 0
                     ;;
                 -p)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --ibsim)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -5002,6 +4982,10 @@ _ibfabric() {
                     return 0
                     ;;
                 -r)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --response-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -5082,7 +5066,7 @@ _ibfabric() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json ibtracert" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text ibtracert" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -5093,7 +5077,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__up)
-            opts="-R -w -h --check --engine --seed --script --socket --size --nbd --http --no-http --write --payload --capture --capture-payload --capture-ring --format --help"
+            opts="-R -w -q -v -h --engine --seed --script --name --size --nbd --http --no-http --pcap --pcap-payload --pcap-ring --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -5115,7 +5099,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --socket)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -5131,7 +5115,7 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --write)
+                --pcap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -5139,24 +5123,12 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --payload)
+                --pcap-payload)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --capture)
+                --pcap-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --capture-payload)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --capture-ring)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)

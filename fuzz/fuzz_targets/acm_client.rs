@@ -15,10 +15,10 @@ use libfuzzer_sys::fuzz_target;
 fn request(kind: u8) -> Request {
     let node = Address::name("node").expect("the name is valid");
     match kind % 4 {
-        0 => Request::perf(&CounterScope::Service).expect("a counters request can be started"),
+        0 => Request::perf(&CounterScope::Service).expect("the service has counters"),
         1 => Request::endpoint(NonZeroU8::MIN, kind),
-        2 => Request::perf(&CounterScope::Address(node)).expect("names have counters"),
-        _ => Request::resolve(None, &node, ResolveOptions::default()).expect("names have paths"),
+        2 => Request::perf(&CounterScope::Address(node)).expect("a name selects an endpoint"),
+        _ => Request::resolve(None, &node, ResolveOptions::default()).expect("the name is valid"),
     }
 }
 

@@ -43,7 +43,7 @@ fn hosts(data: &[u8]) {
 
 fn routes(data: &[u8]) {
     let (guid, base_lid) = (Guid(1), Lid::unicast(1).expect("1 is a unicast LID"));
-    let read = Routes::read("file", data, guid, base_lid).expect("reading from memory").value;
+    let read = Routes::read("file", data, guid, base_lid).expect("memory is readable").value;
     let kind = NodeKind::ChannelAdapter;
     let block = Block { kind, guid, base_lid, description: "", port: 1 };
     let none = read.unreachable.iter().copied().map(Row::Unreachable);

@@ -42,7 +42,7 @@ fn state(kind: u8) -> PortState {
         p_keys: if kind & 16 == 0 { vec![PKey::DEFAULT] } else { vec![PKey(0x8001)] },
         registrations: u64::from(kind >> 5 & 1),
         has_datagrams: kind & 64 == 0,
-        names: vec![Address::name("own").expect("a name")],
+        names: vec![Address::name("own").expect("the name is valid")],
     }
 }
 
@@ -70,7 +70,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::ZERO;
     let mut waiting: BTreeSet<u64> = BTreeSet::new();
     let mut client = 0;
-    // The latest requests to a peer and to the SA. Responses are constructed from them.
+    // The latest message to a peer and the latest request to the SA. Responses are constructed from them.
     let mut message = [0; MAD_LENGTH];
     let mut asked: Option<Datagram> = None;
     service.set_port(now, PORT, &state(0));
@@ -81,7 +81,8 @@ fuzz_target!(|bytes: &[u8]| {
                 let mut request = vec![0; HEADER_LENGTH + length];
                 overwrite(&mut request, &mut input);
                 overwrite(&mut request, &mut input);
-                let header = ClientHeader::parse(request.first_chunk().expect("a header"));
+                let header =
+                    ClientHeader::parse(request.first_chunk().expect("the request has a header"));
                 let Ok((_, order)) = header.length() else { continue };
                 client += 1;
                 let mut out = Vec::new();

@@ -1,6 +1,6 @@
 //! NBD and RNBD servers receive arbitrary requests.
 //!
-//! Checks that both servers pass only valid commands to devices, and keep working.
+//! Checks that both servers pass only valid commands to devices, and do not panic.
 #![no_main]
 
 use ib_block::{Discard, Errno, Geometry, Operation, Origin};
@@ -54,7 +54,7 @@ fn rnbd(geometry: Geometry, pieces: &[Vec<u8>]) {
     let origin = Origin { medium: 1, cache: 1 };
     server
         .offer(Export { name: "disk0".to_owned(), geometry, origin, writers: None })
-        .expect("it is new");
+        .expect("the name is valid and not in use");
     for (at, piece) in pieces.iter().enumerate() {
         let direction = if at % 2 == 0 { Direction::Read } else { Direction::Write };
         let room = piece.len() as u32 * 16;

@@ -1,7 +1,7 @@
 //! Dissects arbitrary bytes, both as a capture file and as packets of an RTRS connection.
 //!
-//! The packets that establish the RTRS connection come first, so that later ones are dissected up
-//! to RTRS and RNBD.
+//! The packets that establish the RTRS connection come first, so that later packets are dissected as
+//! RTRS and RNBD messages.
 #![no_main]
 
 use std::net::Ipv4Addr;
@@ -121,7 +121,7 @@ impl World {
         let (how, opcode) = (input.byte(), Opcode(input.byte()));
         let to_server = how & 1 != 0;
         let next = &mut self.next[usize::from(to_server)];
-        // Most packets have the PSN that follows the previous packet in this direction.
+        // Most packets have the PSN after that of the previous packet in this direction.
         let psn = if how & 0x0e == 0x0e { Psn::truncated(input.byte().into()) } else { *next };
         *next = psn.wrapping_add(1);
         let qpn = if how & 0x30 == 0x30 { 1 } else { 17 + u32::from(to_server) };

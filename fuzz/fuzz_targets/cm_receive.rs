@@ -43,7 +43,7 @@ fn route() -> Route {
 struct World {
     now: Instant,
     cm: Cm,
-    /// The messages sent last. Matching responses are constructed from them.
+    /// The latest 16 messages of the connection manager. Matching responses are constructed from them.
     sent: Vec<Mad>,
     connections: Vec<ConnectionId>,
     questions: Vec<SidrRequestId>,
@@ -76,7 +76,8 @@ impl World {
         mad.set_attribute_id(kind);
         let content = &mut mad.0[24..];
         let peers = u32::from(input.byte() & 3) + 1;
-        // All messages except those of SIDR start with the two communication IDs.
+        // Most messages start with the communication IDs of sender and receiver. A SIDR_REP starts with the request ID
+        // of the SIDR_REQ.
         content[..4].copy_from_slice(&peers.to_be_bytes());
         if !self.sent.is_empty() {
             let before = &self.sent[input.below(self.sent.len())];

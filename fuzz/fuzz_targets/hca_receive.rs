@@ -1,7 +1,7 @@
 //! An HCA receives arbitrary packets, while the program that owns it posts requests and changes or destroys objects of
 //! the HCA.
 //!
-//! Checks that memory without access rights does not change, and that every work request completes exactly once. The
+//! Checks that memory without write access does not change, and that every work request completes exactly once. The
 //! input is a list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
@@ -65,7 +65,7 @@ struct World {
     grounds: [Ground; 4],
     fast: MrId,
     queues: Vec<Queue>,
-    /// Outstanding work requests with their queue pair. A receive request also has its length.
+    /// Outstanding work requests by `wr_id`: the queue pair, and the buffer length of a receive request in bytes.
     open: BTreeMap<u64, (QpId, Option<u64>)>,
     next: u64,
 }
@@ -79,17 +79,17 @@ impl World {
         let mut config = HcaConfig::new(Guid(1), vec![OWN]);
         config.window = 8 << (settings & 3);
         let mut hca = Hca::new(config, [settings; 32]);
-        let pd = hca.alloc_pd().expect("the limit is not reached");
-        let cq = hca.create_cq(1024).expect("the limit is not reached");
+        let pd = hca.alloc_pd().expect("the number of PDs is below the limit");
+        let cq = hca.create_cq(1024).expect("the number of CQs is below the limit");
         let ah = hca.create_ah(pd, route()).expect("the route is valid");
         let grounds = RIGHTS.map(|access| {
-            let memory = Memory::zeroed(PAGE).expect("allocate a page");
-            memory.fill(0, PAGE, FILLING).expect("the page has this size");
+            let memory = Memory::zeroed(PAGE).expect("a page can be allocated");
+            memory.fill(0, PAGE, FILLING).expect("the range is in the page");
             let range = (&memory, QUARTER, QUARTER);
             let mr = hca.reg_mr(pd, range, IOVA, access).expect("the range is valid");
             Ground { key: hca.key(mr).expect("the region exists"), memory, mr }
         });
-        let fast = hca.alloc_mr(pd).expect("the limit is not reached");
+        let fast = hca.alloc_mr(pd).expect("the number of memory regions is below the limit");
         let (open, queues, now) = (BTreeMap::new(), Vec::new(), Instant::from_nanos(1000));
         let mut world = Self { now, hca, pd, cq, ah, grounds, fast, queues, open, next: 1 };
         for qp_type in TYPES {
@@ -103,7 +103,7 @@ impl World {
         let cap = QpCap { max_send_wr: 16, max_recv_wr: 16, ..QpCap::default() };
         let (send_cq, recv_cq) = (self.cq, self.cq);
         let init = QpInitAttr { qp_type, send_cq, recv_cq, srq: None, cap };
-        let id = self.hca.create_qp(self.pd, &init).expect("the limit is not reached");
+        let id = self.hca.create_qp(self.pd, &init).expect("the number of QPs is below the limit");
         let (is_connected, is_reliable) = (qp_type != QpType::Ud, qp_type == QpType::Rc);
         let to = |state| QpAttr { qp_state: Some(state), ..QpAttr::default() };
         let init = QpAttr {
@@ -233,7 +233,10 @@ impl World {
                 let ground = &mut self.grounds[place];
                 self.hca.dereg_mr(ground.mr).expect("the region exists");
                 let range = (&ground.memory, QUARTER, QUARTER);
-                let mr = self.hca.reg_mr(self.pd, range, IOVA, RIGHTS[place]).expect("a region");
+                let mr = self
+                    .hca
+                    .reg_mr(self.pd, range, IOVA, RIGHTS[place])
+                    .expect("the range is valid");
                 (ground.mr, ground.key) = (mr, self.hca.key(mr).expect("the region exists"));
             }
             _ => {
@@ -243,7 +246,7 @@ impl World {
         }
     }
 
-    /// Sends at most this many packets. Returns false if there are no more packets.
+    /// Takes at most `most` packets from the HCA. Returns false if the HCA has no more packets to send.
     fn transmit(&mut self, most: usize, buffer: &mut [u8]) -> bool {
         for _ in 0..most {
             let Some(sent) = self.hca.poll_transmit(self.now, buffer) else { return false };
@@ -254,8 +257,8 @@ impl World {
             let operation = bth.opcode.0 & 0x1f;
             let service = bth.opcode.0 >> 5;
             if service != 0 || !(0x0d..=0x12).contains(&operation) {
-                // The packet does not show which queue pair has sent it. Its PSN is stored for all queue pairs of its
-                // transport service.
+                // A BTH does not contain the source QPN. So the PSN is stored for all queue pairs of the transport
+                // service.
                 let of_service = |at: &usize| match TYPES[*at] {
                     QpType::Rc => service == 0,
                     QpType::Uc => service == 1,
@@ -290,10 +293,10 @@ impl World {
         }
     }
 
-    /// Checks that memory without remote access rights has not changed.
+    /// Checks that only bytes in memory regions with write access have changed.
     fn check(&self) {
         for (ground, rights) in self.grounds.iter().zip(RIGHTS) {
-            let bytes = ground.memory.to_vec(0, PAGE).expect("the page has this size");
+            let bytes = ground.memory.to_vec(0, PAGE).expect("the range is in the page");
             let is_open = rights.contains(AccessFlags::LOCAL_WRITE);
             let closed = |at: &usize| !is_open || !(QUARTER..2 * QUARTER).contains(at);
             let changed = (0..PAGE).filter(closed).find(|&at| bytes[at] != FILLING);
@@ -329,7 +332,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         world.collect();
     }
-    // After the last input, all send requests must complete.
+    // After the last event, all send requests must complete. So queue pairs in the SQD state return to RTS.
     for queue in 0..world.queues.len() {
         let attr = QpAttr { qp_state: Some(QpState::Rts), ..QpAttr::default() };
         let _ = world.hca.modify_qp(world.now, world.queues[queue].id, &attr);
@@ -344,7 +347,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let sends = world.open.values().filter(|(_, received)| received.is_none()).count();
     assert_eq!(sends, 0, "number of send requests that did not complete");
-    // Receive requests are outstanding until their queue pair enters the error state.
+    // Unused receive requests complete only when their queue pair enters the error state.
     let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
     for queue in 0..world.queues.len() {
         world

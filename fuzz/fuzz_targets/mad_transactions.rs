@@ -1,7 +1,7 @@
 //! A requester and a responder receive arbitrary MADs.
 //!
-//! Checks that every request ends exactly once, and that the limits of messages and transfers hold. The input is a list
-//! of events: a byte that selects the event, and its parameters.
+//! Checks that every request completes or fails exactly once, and that the limits of message lengths and transfers are
+//! not exceeded. The input is a list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::time::Duration;

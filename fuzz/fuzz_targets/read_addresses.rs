@@ -23,10 +23,10 @@ fuzz_target!(|text: &str| {
     let mut written = String::new();
     for (port, list) in addresses.iter() {
         let (node, number) = sim.place(port);
-        write!(written, "\"{}\"[{number}]", sim.node_name(node)).expect("write to a `String`");
+        write!(written, "\"{}\"[{number}]", sim.node_name(node)).expect("a `String` is writable");
         for &address in list {
             assert_eq!(addresses.find(address), Some(port));
-            write!(written, " {address}").expect("write to a `String`");
+            write!(written, " {address}").expect("a `String` is writable");
         }
         written.push('\n');
     }

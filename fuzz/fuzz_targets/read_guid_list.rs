@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut written = String::new();
     for entry in &list.entries {
         assert!((1..=lines).contains(&entry.line) && !entry.guid.is_zero());
-        writeln!(written, "{} {}", entry.guid, entry.rest).expect("write to a `String`");
+        writeln!(written, "{} {}", entry.guid, entry.rest).expect("a `String` is writable");
     }
     let again = guid_list::parse(written.as_bytes());
     assert!(again.discarded.is_empty());

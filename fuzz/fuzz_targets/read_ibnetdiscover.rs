@@ -9,8 +9,9 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(fabric) = read_as(Format::Ibnetdiscover, "fuzz", bytes) else { return };
     let mut written = Vec::new();
-    write(&fabric, Format::Ibnetdiscover, &mut written).expect("write the parsed fabric");
-    let again = read_as(Format::Ibnetdiscover, "written", &written).expect("parse it again");
+    write(&fabric, Format::Ibnetdiscover, &mut written).expect("the fabric can be written");
+    let again =
+        read_as(Format::Ibnetdiscover, "written", &written).expect("written fabrics are valid");
     assert!(fabric == again, "the fabric has changed");
-    assert!(ib_topology::read("sniffed", &written) == Ok(fabric), "the format is recognized");
+    assert!(ib_topology::read("sniffed", &written) == Ok(fabric), "the format is not recognized");
 });

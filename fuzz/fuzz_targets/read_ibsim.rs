@@ -16,8 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let Ok(fabric) = ibsim_with("fuzz", bytes, &mut resolver) else { return };
     let mut written = Vec::new();
-    write(&fabric, Format::Ibsim, &mut written).expect("write the parsed fabric");
-    let again = ibsim("written", &written).expect("parse it again");
+    write(&fabric, Format::Ibsim, &mut written).expect("the fabric can be written");
+    let again = ibsim("written", &written).expect("written fabrics are valid");
     assert!(fabric == again, "the fabric has changed");
-    assert!(ib_topology::read("sniffed", &written) == Ok(fabric), "the format is recognized");
+    assert!(ib_topology::read("sniffed", &written) == Ok(fabric), "the format is not recognized");
 });

@@ -18,8 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
                 (connect.id, connect.queue_pair, connect.is_sm),
                 (again.id, again.queue_pair, again.is_sm)
             );
-            // The encoder truncates long names. A parsed name with invalid UTF-8 is longer than its bytes, so it may be
-            // truncated, too.
+            // The encoder truncates names of 32 or more bytes. Parsing replaces invalid UTF-8 by longer characters, so
+            // a parsed name can be that long.
             if connect.node.len() < 32 {
                 assert_eq!(connect.node, again.node);
             }

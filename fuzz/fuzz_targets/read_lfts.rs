@@ -9,9 +9,9 @@ fuzz_target!(|bytes: &[u8]| {
     let subnet = subnet();
     let Ok(loaded) = read("fuzz", bytes, subnet, Follow::AllGuids) else { return };
     let mut written = Vec::new();
-    write(&mut written, subnet, &loaded.value.lfts).expect("write to memory");
+    write(&mut written, subnet, &loaded.value.lfts).expect("memory is writable");
     let again = read("fuzz", &written, subnet, Follow::AllGuids).expect("a written dump is valid");
     let mut rewritten = Vec::new();
-    write(&mut rewritten, subnet, &again.value.lfts).expect("write to memory");
+    write(&mut rewritten, subnet, &again.value.lfts).expect("memory is writable");
     assert!(written == rewritten, "the dump has changed");
 });

@@ -17,7 +17,7 @@ fn check<A: Attribute + Debug + PartialEq>(mad: &Mad) {
     assert_eq!(copy, *mad);
     assert_eq!(A::read(copy.data()), attribute);
     let mut text = String::new();
-    write!(text, "{attribute:?}").expect("write to a `String`");
+    write!(text, "{attribute:?}").expect("a `String` is writable");
 }
 
 fn check_record<R: Record + Debug + PartialEq>(mad: &Mad) {

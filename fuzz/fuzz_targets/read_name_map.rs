@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(names) = name_map::parse("fuzz", bytes) else { return };
     let mut written = String::new();
     for (guid, name) in &names {
-        writeln!(written, "{guid} \"{name}\"").expect("write to a `String`");
+        writeln!(written, "{guid} \"{name}\"").expect("a `String` is writable");
     }
     assert_eq!(name_map::parse("written", written.as_bytes()), Ok(names));
 });

@@ -18,8 +18,9 @@ fuzz_target!(|bytes: &[u8]| {
         told.push(format!("{event:?}"));
         match (&event, &mut writer) {
             (Event::Section(section), _) => {
-                let before =
-                    writer.take().map_or(Vec::new(), |old| old.finish().expect("write to memory"));
+                let before = writer
+                    .take()
+                    .map_or(Vec::new(), |old| old.finish().expect("memory is writable"));
                 writer = Some(Writer::new(before, section).expect("a parsed section is valid"));
             }
             (Event::Interface(interface), Some(writer)) => {
@@ -36,12 +37,12 @@ fuzz_target!(|bytes: &[u8]| {
             (Event::Statistics(statistics), Some(writer)) => {
                 writer.statistics(statistics).expect("parsed statistics are valid");
             }
-            (_, None) => panic!("an event precedes the section"),
+            (_, None) => panic!("an event precedes the first section"),
         }
     }
     assert!(reader.offset() <= bytes.len() as u64);
     let Some(writer) = writer else { return };
-    let written = writer.finish().expect("write to memory");
+    let written = writer.finish().expect("memory is writable");
     let mut reader = Reader::new(&written[..]).expect("a written file is valid");
     let mut again = Vec::new();
     while let Some(event) = reader.next_event().expect("a written file is valid") {
@@ -50,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(told, again);
 });
 
-/// Removes values that the writer does not preserve: snap lengths that packets exceed, and missing timestamps.
+/// Sets values that the writer does not preserve to zero: snap lengths and missing timestamps.
 fn tidied(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Interface(interface) => Event::Interface(interface.snap_length(0)),

@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
             if let Err(error) = sim.run(&command) {
                 assert!(!error.to_string().is_empty());
             }
-            // The script may let a link flap indefinitely, so the simulated time is limited.
+            // The command may let a link flap indefinitely, so the simulated time is limited.
             sim.run_until(sim.now() + Duration::from_nanos(100));
         }
         Err(error) => {
@@ -37,7 +37,7 @@ fuzz_target!(|text: &str| {
         Err(error) => {
             let text = text.trim_start_matches('\u{feff}');
             let line =
-                text.lines().nth(error.line - 1).expect("the error has the number of a line");
+                text.lines().nth(error.line - 1).expect("the script has the line of the error");
             assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
         }
     }

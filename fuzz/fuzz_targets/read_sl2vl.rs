@@ -1,5 +1,5 @@
-//! Parses arbitrary bytes as a dump of SL-to-VL tables. Accepted dumps have a VL for each pair of
-//! ports of each switch.
+//! Parses arbitrary bytes as a dump of SL-to-VL tables. Accepted dumps have a VL for each SL and each
+//! pair of ports of each switch.
 #![no_main]
 
 use ib_fuzz::subnet;

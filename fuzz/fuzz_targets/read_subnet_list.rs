@@ -9,11 +9,12 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(fabric) = read_as(Format::SubnetList, "fuzz", bytes) else { return };
     let mut written = Vec::new();
-    write(&fabric, Format::SubnetList, &mut written).expect("write the parsed fabric");
-    let again = read_as(Format::SubnetList, "written", &written).expect("parse it again");
-    // The writer sorts the lines, so the order of nodes may change. The second writing must not change it.
+    write(&fabric, Format::SubnetList, &mut written).expect("the fabric can be written");
+    let again =
+        read_as(Format::SubnetList, "written", &written).expect("written fabrics are valid");
+    // Writing may change the order of the nodes. So both outputs are compared with sorted lines.
     let mut rewritten = Vec::new();
-    write(&again, Format::SubnetList, &mut rewritten).expect("write the parsed fabric");
+    write(&again, Format::SubnetList, &mut rewritten).expect("the fabric can be written");
     assert_eq!(sorted(&written), sorted(&rewritten), "the fabric has changed");
     assert_eq!(fabric.node_count(), again.node_count());
     assert_eq!(fabric.link_count(), again.link_count());

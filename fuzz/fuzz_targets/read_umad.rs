@@ -1,5 +1,5 @@
-//! Parses arbitrary bytes as the header and the two kinds of registration of umad devices. The parsed structures
-//! survive encoding and parsing again.
+//! Parses arbitrary bytes as the header of umad devices, and as their old and new registration structs. The parsed
+//! structs survive encoding and parsing again.
 #![no_main]
 
 use ib_umad::abi::{HEADER, Registration, SHORT_HEADER, UmadHeader};

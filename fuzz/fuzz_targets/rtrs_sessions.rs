@@ -1,7 +1,8 @@
 //! An RTRS client and server exchange messages over two paths. On one path, bytes are modified.
 //!
-//! Checks that every request ends exactly once. The input is a list of modifications: the number of packets that pass
-//! before it, the sender of the packet, the offset of the modified byte, and its new value.
+//! Checks that every request completes or fails exactly once. The first byte of the input selects options. Then each
+//! five bytes describe a modification: the sender of the modified packet, the number of unmodified packets of this
+//! sender before it, the offset of the modified byte, and the new value.
 #![no_main]
 
 use std::time::Duration;
@@ -18,7 +19,7 @@ mod wire;
 
 use lab::{Lab, quick_client, small_server};
 
-/// How many modifications of the input are applied at most.
+/// The maximum number of modifications that are applied.
 const MOST: usize = 64;
 
 fuzz_target!(|input: &[u8]| {
@@ -43,7 +44,7 @@ fuzz_target!(|input: &[u8]| {
             return true;
         }
         passed += 1;
-        // The addresses of queue pairs are not modified, so that all packets are delivered.
+        // The first 12 bytes, the BTH, are not modified, so that the packet reaches its queue pair.
         if passed > u32::from(after) && bytes.len() > 12 {
             let at = 12 + usize::from(u16::from_be_bytes([high, low])) % (bytes.len() - 12);
             bytes[at] = value;

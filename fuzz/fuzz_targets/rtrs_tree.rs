@@ -1,8 +1,8 @@
-//! RTRS receives arbitrary requests on the socket for its tree of statistics and controls. Arbitrary values are written
-//! into the tree.
+//! Applies arbitrary requests to the trees of statistics and controls of an RTRS client and an RTRS server.
 //!
-//! Checks that every path in the tree that a listing shows exists. Each line of the input is a request of the socket
-//! protocol, or `PATH=VALUE`, which writes the value to this path at client and server.
+//! Each line of the input is a request in the protocol of the control socket, or `PATH=VALUE`. In both trees, the fuzz
+//! target lists and reads the path of the line, and writes its value. It checks that every entry of a directory listing
+//! exists in the tree.
 #![no_main]
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ mod wire;
 
 use lab::{Lab, Nodes, quick_client, small_server};
 
-/// How many lines of the input are executed at most.
+/// The maximum number of lines of the input that are executed.
 const MOST: usize = 64;
 
 impl Ports for Nodes {

@@ -1,7 +1,6 @@
 //! Clients of a simulated fabric execute arbitrary operations.
 //!
-//! Checks that the simulation ends. Clients that have enabled loss reports must receive a response or a loss report
-//! for each request.
+//! Checks that packets are not forwarded indefinitely, and that no client has lost more MADs than it has sent.
 #![no_main]
 
 use std::time::Duration;

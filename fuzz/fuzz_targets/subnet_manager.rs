@@ -19,7 +19,7 @@ fn fabric() -> Fabric {
     generate(&kind, &ib_topology::generate::Options::default()).expect("the kind can be generated")
 }
 
-/// Reads the input from its beginning. Returns zeros after its end.
+/// The rest of the input, from which bytes are read. Reading returns zeros after the end of the input.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -86,7 +86,7 @@ fuzz_target!(|data: &[u8]| {
             }
             manager.handle(now, &incoming);
         }
-        // Sends an unsolicited MAD to the SM: the latest one or an arbitrary one, with modified bytes.
+        // Passes an unsolicited MAD to the SM: the last received MAD or 256 equal bytes, with modified bytes.
         if bytes.byte() & 7 == 1 {
             let mut mad = if bytes.byte() & 1 == 0 { last } else { Mad([bytes.byte(); 256]) };
             bytes.spoil(&mut mad);

@@ -14,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 /// The maximum number of iterations of the loop that drives the tracer.
 const MOST_ROUNDS: usize = 100_000;
 
-/// Reads the input from its beginning. Returns zeros after its end.
+/// The rest of the input, from which bytes are read. Reading returns zeros after the end of the input.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {

@@ -23,7 +23,7 @@ pub fn subnet() -> &'static Subnet<'static> {
     })
 }
 
-/// Reads the input from its beginning. Returns zeros after its end.
+/// The rest of the input, from which bytes are read. Reading returns zeros after the end of the input.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl Input<'_> {
@@ -39,7 +39,7 @@ impl Input<'_> {
         usize::from(self.byte()) % bound
     }
 
-    /// Returns a big-endian number of two bytes.
+    /// Returns the next two bytes as a big-endian number.
     pub fn short(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }

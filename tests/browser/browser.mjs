@@ -13,17 +13,18 @@ const FLAGS = [
 ];
 const PATIENCE = 120_000; // ms until the fabric is up
 
-/** Starts `ibfabric up` with arguments, returns `{ url, stop }`. IBFABRIC names the program. */
+/** Starts `ibfabric up` with arguments, returns `{ url, stop, signal }`. IBFABRIC names the program. */
 export async function up(...args) {
   const program = process.env.IBFABRIC;
   if (!program) throw new Error("IBFABRIC has to name the program, for example target/release/ibfabric");
   const place = await mkdtemp(join(tmpdir(), "ibfabric-page-"));
   const socket = `page-${process.pid}-${Math.floor(performance.now())}`;
-  const child = spawn(program, ["up", "--socket", socket, "--nbd", join(place, "nbd"), ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, ["up", "--name", socket, "--nbd", join(place, "nbd"), ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   child.stderr.on("data", (text) => { said += text; });
   const ended = new Promise((resolve) => { child.on("close", resolve); });
   const stop = async () => {
+    child.kill("SIGCONT"); // a stopped process does not handle other signals
     child.kill("SIGTERM");
     const late = setTimeout(() => child.kill("SIGKILL"), 10_000);
     const status = await ended;
@@ -40,7 +41,7 @@ export async function up(...args) {
     });
     ended.then((status) => reject(new Error(`ibfabric up ended with status ${status}\n${said}`)));
   }).catch(async (error) => { await stop(); throw error; });
-  return { url, stop };
+  return { url, stop, signal: (name) => child.kill(name) };
 }
 
 /** Starts the browser that CHROMIUM names, or Debian's. */
@@ -48,15 +49,16 @@ export const browser = () => chromium.launch({ executablePath: process.env.CHROM
 
 /**
  * Opens the page in a context of its own. `faults` collects what must not be: errors on the console, exceptions, requests
- * to any other place.
+ * to any other place. `before` runs in the page, before its own scripts.
  */
-export async function open(chrome, url, { query = "", ...options } = {}) {
+export async function open(chrome, url, { query = "", before = null, ...options } = {}) {
   const context = await chrome.newContext({ viewport: { width: 1400, height: 860 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage(), faults = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`); });
   page.on("pageerror", (error) => faults.push(`exception: ${error.stack}`));
   page.on("request", (request) => { if (!request.url().startsWith(url)) faults.push(`request to ${request.url()}`); });
   page.on("response", (response) => { if (response.status() >= 400 && !response.url().includes("/api/")) faults.push(`${response.status()} for ${response.url()}`); });
+  if (before) await page.addInitScript(before);
   await page.goto(url + query);
   await ready(page);
   return { page, faults, close: () => context.close() };

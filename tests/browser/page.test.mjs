@@ -74,7 +74,7 @@ describe("a pair", () => {
     assert.match(await text("#status"), /path is different now/);
     await page.click("#tab-path");
     await page.waitForSelector("#path-before");
-    assert.match((await rows("#path-before")).join(), /left/);
+    assert.match((await rows("#path-before")).join(), /not used/);
     assert.match((await rows("#path-now")).join(), /new/);
 
     await page.click("#tab-problems");
@@ -162,7 +162,7 @@ test("nodes are found by LID, IP address, description and GUID", async () => {
     await page.fill("#find", wanted);
     await page.waitForSelector(`#found li:first-child:has-text("${host.name}")`, { timeout: 10_000 });
     await page.press("#find", "Enter");
-    await page.waitForFunction((name) => document.querySelector("#panel-node h2")?.textContent === name, host.name);
+    await page.waitForFunction((name) => document.querySelector("[aria-label='Selected node'] h2")?.textContent === name, host.name);
     await page.keyboard.press("Escape");
   }
   assert.ok(description !== known.name && (await page.evaluate(() => ibfabric.nodes()[1].description)));
@@ -181,11 +181,11 @@ test("what is chosen is in the address, and a reload keeps it", async () => {
   await page.reload();
   await ready(page);
   assert.equal(await page.getAttribute("#tab-load", "aria-selected"), "true");
-  assert.equal(await text("#panel-node h2"), from.name);
+  assert.equal(await text("[aria-label='Selected node'] h2"), from.name);
   await page.waitForFunction(() => ibfabric.path().path);
   // A link in the same window.
   await page.evaluate((name) => { location.hash = `#tab=node&node=${name}`; }, to.name);
-  await page.waitForFunction((name) => document.querySelector("#panel-node h2")?.textContent === name, to.name);
+  await page.waitForFunction((name) => document.querySelector("[aria-label='Selected node'] h2")?.textContent === name, to.name);
 });
 
 test("the tip of a link says that it was cut while the pointer stays", async () => {
@@ -220,21 +220,21 @@ describe("the panels", () => {
   test("show a host's ports and counters, and a switch's forwarding table", async () => {
     const [host] = await hosts();
     await clickNode(host.id);
-    await page.waitForSelector("#panel-node h2");
-    assert.equal(await text("#panel-node h2"), host.name);
+    await page.waitForSelector("[aria-label='Selected node'] h2");
+    assert.equal(await text("[aria-label='Selected node'] h2"), host.name);
     await page.click("[aria-label=Ports] tbody button");
     await page.waitForSelector(".card.link:not([hidden])");
     const counters = await page.innerText("#panel-node");
     assert.match(counters, /PortXmitPkts\s+[1-9]/, "the manager has sent this host something to answer");
     const leaf = await page.evaluate((id) => ibfabric.nodes().find(({ kind, id: own }) => kind === "switch" && own !== id).id, host.id);
     await clickNode(leaf);
-    await page.waitForFunction((name) => document.querySelector("#panel-node h2")?.textContent === name, await page.evaluate((id) => ibfabric.nodes()[id].name, leaf));
+    await page.waitForFunction((name) => document.querySelector("[aria-label='Selected node'] h2")?.textContent === name, await page.evaluate((id) => ibfabric.nodes()[id].name, leaf));
     const lids = await page.evaluate(() => ibfabric.nodes().length);
     await page.waitForSelector("#panel-node details:not([hidden])");
     assert.match(await text("#panel-node summary"), new RegExp(`${lids} LIDs`), "an entry for each LID");
     await page.click("#panel-node summary");
-    const order = () => page.$$eval("[aria-label='Forwarding table'] tbody td:first-child", (cells) => cells.map((cell) => Number(cell.textContent)));
-    await page.click("[aria-label='Forwarding table'] th:first-child button");
+    const order = () => page.$$eval("[aria-label='LFT'] tbody td:first-child", (cells) => cells.map((cell) => Number(cell.textContent)));
+    await page.click("[aria-label='LFT'] th:first-child button");
     const falling = await order();
     assert.deepEqual(falling, [...falling].sort((a, b) => b - a));
     assert.ok(falling.length > 20);
@@ -295,11 +295,11 @@ describe("the panels", () => {
 test("everything can be done with keys", async () => {
   await show();
   const [from, to] = await farHosts();
-  const chosen = () => text("#panel-node h2");
+  const chosen = () => text("[aria-label='Selected node'] h2");
   await page.keyboard.press("/");
   await page.keyboard.type(from.name);
   await page.keyboard.press("Enter");
-  await page.waitForFunction((wanted) => document.querySelector("#panel-node h2")?.textContent === wanted, from.name);
+  await page.waitForFunction((wanted) => document.querySelector("[aria-label='Selected node'] h2")?.textContent === wanted, from.name);
   assert.equal(await page.evaluate(() => document.activeElement.id), "stage");
   await page.keyboard.press("Enter");
   await page.keyboard.press("/");
@@ -418,7 +418,7 @@ test("neither a click nor the focus is lost while the page is told of traffic", 
   await page.waitForFunction((text) => document.querySelector(".card.link").innerText !== text, first, { timeout: PATIENCE });
   assert.ok(await page.evaluate(() => document.activeElement.matches(".card.link .jump")), "the button keeps the focus");
   await slowly(".card.link .jump");
-  await page.waitForFunction((name) => document.querySelector("#panel-node h2")?.textContent === name, await text(".card.link .jump"), { timeout: 5000 });
+  await page.waitForFunction((name) => document.querySelector("[aria-label='Selected node'] h2")?.textContent === name, await text(".card.link .jump"), { timeout: 5000 });
   // A row of a table that changes with each event.
   await page.keyboard.press("Escape");
   await page.click("#tab-load");
@@ -528,7 +528,7 @@ test("a fabric that has ended is said to have, and not asked any more when anoth
     await status(/does not respond.*next try is in 1 s/);
     await status(/next try is in 2 s/);
     await status(/next try is in 4 s/);
-    own = await up("--http", port);
+    own = await up("--http", `127.0.0.1:${port}`);
     await status(/was stopped.*page:/);
     assert.match(await text("#connection"), /ended/);
     // What was true before is not said to be true now.

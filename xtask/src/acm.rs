@@ -18,7 +18,7 @@ use crate::{TaskResult, release_artifact};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Fails if no guest can run, instead of skipping its cases.
+    /// Fails if no guest can run. Without this option, the cases in the guest are then skipped.
     #[arg(long)]
     require: bool,
 }
@@ -47,8 +47,8 @@ pub(crate) fn run(Args { selection, require }: &Args) -> TaskResult {
     Err("replies differ from those of ibacm".into())
 }
 
-/// Runs `ib_acme` with services that use umad, with several libraries, simulators and SMs. Returns true if all checks
-/// passed.
+/// Runs `ib_acme` against ACM services that use a umad device. The runs differ in the preloaded umad library, the
+/// simulator and the SM. Returns true if all checks passed.
 fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<bool, Failed> {
     let debian = umad2sim()?;
     let own = release_artifact(&["--package", "ib-preload"], "ib_preload")?;

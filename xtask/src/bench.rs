@@ -115,7 +115,7 @@ fn with_section(page: &str, heading: Option<&str>, text: &str) -> String {
         Some(heading) => page.find(&format!("\n{heading}\n")).map_or(page.len(), |at| at + 1),
     };
     let rest = &page[start..];
-    // `START` begins with the line end before the next heading.
+    // `START` begins with the line end before the next heading, so the heading is one byte after its position.
     let end = rest.find(START).map_or(page.len(), |at| start + at + 1);
     let before = page[..start].trim_end();
     let after = page[end..].trim_end();
@@ -180,7 +180,7 @@ fn ours(row: &Row, net: &Path, binary: &Path) -> Result<(Value, f64), Box<dyn st
     let output = Command::new(binary)
         .arg("route")
         .arg(net)
-        .args(["--engine", row.engine, "--format", "json"])
+        .args(["--engine", row.engine, "--json"])
         .output()?;
     let wall = start.elapsed().as_secs_f64() * 1e3;
     let report: Value = serde_json::from_slice(&output.stdout)
@@ -237,7 +237,7 @@ const HEAD: &str = "\
 `cargo xtask bench routing` writes this section. It runs OpenSM and ibfabric alternately on the same fabric.
 
 * *OpenSM*: the time between `building routing` and `tables configured` in OpenSM's log, on ibsim.
-* *route*: `ms.route` in the output of `ibfabric route --format json`: the time for hops, root detection, tables and service levels.
+* *route*: `ms.route` in the output of `ibfabric route --json`: the time for hops, root detection, tables and service levels.
 * *ratio*: *OpenSM* divided by *route*.
 * *check*: `ms.check`: the time for checking reachability, forwarding loops, credit loops, hops and link load of all pairs.
 * *whole*: the time of the complete command, including reading the file and the check.

@@ -20,10 +20,10 @@ use crate::{TaskResult, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of the clients.
+    /// Number of runs of each client measurement; the medians are printed.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
-    /// Fabric on which all hosts resolve all hosts.
+    /// Fabric on which every host resolves the names of all other hosts.
     #[arg(long, value_name = "KIND", default_value = "fat-tree 16 3")]
     fabric: String,
     /// Measures only clients that query one service, and does not write the results to docs/benchmarks.md.
@@ -104,7 +104,7 @@ fn all_to_all(args: &Args, table: &mut String) -> TaskResult {
     Ok(())
 }
 
-/// Measures the replies of a service that has the requested address in its cache.
+/// Measures the reply rate and the latency of an ACM service that has cached the requested address.
 fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
     let binary = release_binary()?;
     let scratch = tempfile::tempdir()?;
@@ -116,7 +116,7 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
     }
     let name = format!("acm-bench-{}", std::process::id());
     let mut sim = Command::new(&binary);
-    let _sim = Running::ready(sim.arg("sim").arg(&net).args(["--sm", "--socket", &name]))?;
+    let _sim = Running::ready(sim.arg("sim").arg(&net).args(["--sm", "--name", &name]))?;
     let hosts = ["H-0002c90000100000", "H-0002c90000100002"];
     let mut services = Vec::new();
     let sockets = [1, 2].map(|number| scratch.path().join(format!("{number}.sock")));
@@ -193,13 +193,13 @@ fn pin(process: u32, processor: &str) -> TaskResult {
 /// Returns the bytes of a request for the address of a name.
 fn request(name: &str) -> Vec<u8> {
     use ib_wire::acm::{ByteOrder, Entry, EntryFlags, Resolve};
-    let entry = Entry::name(EntryFlags::DESTINATION, name).expect("a name");
+    let entry = Entry::name(EntryFlags::DESTINATION, name).expect("the name fits into an entry");
     let mut bytes = Vec::new();
     Resolve::request([1; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
     bytes
 }
 
-/// Size of a reply in bytes. The reply contains the source address that the service has chosen.
+/// Size of a reply in bytes: a header, the path, and the source address that the service has chosen.
 const ANSWER: usize = 160;
 
 fn ask(stream: &mut UnixStream, request: &[u8]) -> Result<(), Failed> {
@@ -230,11 +230,11 @@ fn pipelined(socket: &Path, request: &[u8], count: usize) -> Result<f64, Failed>
         }
     }
     let seconds = begun.elapsed().as_secs_f64();
-    writing.join().map_err(|_| "the writer failed")??;
+    writing.join().map_err(|_| "the writing thread panicked")??;
     Ok((count / 200 * 200) as f64 / seconds)
 }
 
-/// A client of the open loop: its stream, and the times at which its outstanding requests were due.
+/// A client of the open-loop measurement: its stream, and the due times of its outstanding requests.
 struct OpenLoopClient {
     stream: UnixStream,
     due: VecDeque<Instant>,

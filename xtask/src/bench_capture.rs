@@ -1,4 +1,4 @@
-//! How much a capture slows down the captured program. Runs with and without a capture alternate.
+//! Measures how much a capture slows down the captured program. Runs with and without a capture alternate.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs with and without a capture.
+    /// Number of pairs of runs, one with and one without a capture.
     #[arg(long, value_name = "N", default_value_t = 15,
         value_parser = clap::value_parser!(u16).range(1..=999))]
     runs: u16,
@@ -54,7 +54,7 @@ second pair. Client and server use both processors completely. Only in the last 
 
 /// Address and UDP port of the server. No other program uses this port.
 const SERVER: [&str; 4] = ["--listen", "127.0.0.1", "--udp-port", "31791"];
-const CLIENT: [&str; 4] = ["--listen", "127.0.0.2", "--udp-port", "31791"];
+const CLIENT: [&str; 4] = ["--from", "127.0.0.2", "--udp-port", "31791"];
 
 const FILE: &str = "/dev/shm/ibfabric-bench.pcapng";
 
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
             }
         }
     }
-    // No other task uses this file.
+    // Only this task uses the capture file, so it can be removed.
     std::fs::remove_file(FILE).ok();
     writeln!(
         table,
@@ -133,7 +133,7 @@ fn row(table: &mut String, what: &str, payload: u16, found: &Measurements, decim
 /// Starts a server. If `spins` is true, it polls for packets; otherwise it sleeps.
 fn serve(binary: &Path, spins: bool) -> std::io::Result<Running> {
     let mut server = Command::new(binary);
-    let spins = if spins { &["--spin", "1000"][..] } else { &[] };
+    let spins = if spins { &["--busy-poll-us", "1000"][..] } else { &[] };
     server.args(["rdma", "serve"]).args(SERVER).args(spins).stdout(Stdio::null());
     let running = Running(server.spawn()?);
     std::thread::sleep(Duration::from_millis(500));
@@ -142,13 +142,13 @@ fn serve(binary: &Path, spins: bool) -> std::io::Result<Running> {
 
 fn client(binary: &Path, words: &[&str]) -> std::io::Result<Running> {
     let mut command = Command::new(binary);
-    command.arg("rdma").args(words).arg("127.0.0.1").args(CLIENT).args(["--format", "json"]);
+    command.arg("rdma").args(words).arg("127.0.0.1").args(CLIENT).args(["--json"]);
     Ok(Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?))
 }
 
 fn ask(binary: &Path, pid: u32, words: &[&str]) -> Result<Value, Failed> {
     let mut command = Command::new(binary);
-    command.arg("capture").args(words).args(["--pid", &pid.to_string(), "--format", "json"]);
+    command.arg("capture").args(words).args(["--pid", &pid.to_string(), "--json"]);
     let output = command.output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
@@ -228,7 +228,8 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
     let mut found = [Measurements::default(), Measurements::default()];
     for number in 0..args.runs {
         for is_on in [number.is_multiple_of(2), !number.is_multiple_of(2)] {
-            let words = ["lat", "--op", "send", "-s", "64", "-n", "200000", "--spin", "1000"];
+            let words =
+                ["lat", "--op", "send", "-s", "64", "-n", "200000", "--busy-poll-us", "1000"];
             let mut running = client(binary, &words)?;
             let pid = running.0.id();
             std::thread::sleep(SETTLE);
@@ -239,7 +240,8 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
                 // capture.
                 ask(binary, pid, &["list"])?;
             }
-            let output = running.0.stdout.take().ok_or("it is piped")?;
+            let output =
+                running.0.stdout.take().ok_or("the client's standard output is not piped")?;
             let report: Value = serde_json::from_reader(output)?;
             for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
                 let values = if is_on { &mut found.on } else { &mut found.off };

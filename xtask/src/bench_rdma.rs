@@ -43,12 +43,12 @@ An emulator runs the guest without KVM. Both are slower than on hardware, so onl
 const OWN_PORT: &str = "4792";
 
 /// The option with which `ibfabric rdma` polls for completions, as perftest does.
-const SPIN: &str = "--spin 1000";
+const SPIN: &str = "--busy-poll-us 1000";
 
 /// Time limit of a program.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A measurement.
+/// An operation that is measured, with the program of each side.
 #[derive(Clone, Copy)]
 struct Row {
     what: &'static str,
@@ -157,7 +157,7 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
         server.wait(LIMIT)?;
         output
     };
-    // The last line of perftest that consists of numbers contains size, iterations and results.
+    // The last line that consists of numbers contains the message size, the number of iterations, and the results.
     let figures = output.lines().rev().find_map(|line| {
         let numbers: Option<Vec<f64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();
@@ -167,12 +167,12 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
     Ok(if is_latency { figures[4] } else { figures[3] })
 }
 
-/// Starts a server for one perftest client on the machine that runs the guest.
+/// Starts ibfabric's server on the machine that runs the guest. The server exits after one perftest client.
 fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop::Running, Failed> {
     let mut command = Command::new(binary);
     let program = format!("ib_{}", row.theirs);
     command.args(["rdma", "serve", "--listen", &BESIDE_V4.to_string(), "--udp-port", port]);
-    command.args(["--perftest", &program, "--perftest-size", "64", "--clients", "1"]);
+    command.args(["--perftest", &program, "--perftest-size", "64", "--exit-after", "1"]);
     command.arg("--allow-zero-checksum");
     let running = guest.start_beside(&command)?;
     running.until("READY", LIMIT)?;
@@ -183,14 +183,12 @@ fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop:
 fn own(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
     let Row { ours, arguments, is_latency, .. } = row;
     let call = |peer, more| {
-        format!(
-            "ibfabric rdma {ours} {arguments} {peer} --udp-port {OWN_PORT} {more} --format json"
-        )
-        .replace("lat --op", "lat --spin 100 --op")
+        format!("ibfabric rdma {ours} {arguments} {peer} --udp-port {OWN_PORT} {more} --json")
+            .replace("lat --op", "lat --busy-poll-us 100 --op")
     };
     let output = if is_within {
         let serve = format!(
-            "ibfabric rdma serve --listen 127.0.0.1 --udp-port {OWN_PORT} --clients 1 {SPIN}"
+            "ibfabric rdma serve --listen 127.0.0.1 --udp-port {OWN_PORT} --exit-after 1 {SPIN}"
         );
         let server = guest.start(&serve)?;
         server.until("READY", LIMIT)?;

@@ -19,7 +19,7 @@ use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of ibfabric and of the other program for each row; the medians of the ratios are printed.
+    /// Number of pairs of runs for each row, one of ibfabric and one of the other program; medians are printed.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
@@ -137,7 +137,7 @@ impl Load {
     fn bench(self, seconds: u16) -> String {
         let Self { bs, depth, spin, .. } = self;
         format!(
-            "--device disk0 --rw randread --bs {bs} --iodepth {depth} --runtime {seconds} --spin {spin} --format json"
+            "--device disk0 --rw randread --bs {bs} --iodepth {depth} --runtime {seconds} --busy-poll-us {spin} --json"
         )
     }
 }
@@ -202,7 +202,7 @@ fn on_machine(args: &Args, binary: &Path, table: &mut String) -> TaskResult {
     let serve = |load: Load| {
         let mut serve = Command::new(binary);
         serve.args(["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", UDP]);
-        serve.args(["--export", "disk0=mem:256M", "--spin", &load.spin.to_string()]);
+        serve.args(["--export", "disk0=mem:256M", "--busy-poll-us", &load.spin.to_string()]);
         Running::ready(&mut serve)
     };
     for load in [SMALL, LARGE, SINGLE, SPINNING] {

@@ -113,7 +113,7 @@ fn bring_up(
     let limit = Duration::from_secs(600);
     let options = Options { window, limit, ..Options::default() };
     let manager = Manager::start(&seat, directory, &options)?;
-    let Usage { cpu, peak } = server.usage().ok_or("the simulator ended by itself")?;
+    let Usage { cpu, peak } = server.usage().ok_or("the simulator has exited too early")?;
     let up = manager.elapsed.as_secs_f64();
     let phases = manager.phases().ok_or("OpenSM's log does not contain the times of its phases")?;
     let phases = phases.map(|phase| phase.as_secs_f64());

@@ -121,7 +121,9 @@ fn on_ibsim(
     let limit = Duration::from_secs(600);
     let socket = socket_name();
     let server = Kind::Ibsim.start(net, directory, &socket)?;
-    let node = first_adapter(&fs::read_to_string(net)?).ok_or("no channel adapter")?.to_owned();
+    let node = first_adapter(&fs::read_to_string(net)?)
+        .ok_or("the fabric has no channel adapter")?
+        .to_owned();
     let seat = Seat { socket, preload: library.to_owned(), node, directory: directory.to_owned() };
     let up = match which {
         BenchedSm::OpenSm(window) => {
@@ -141,7 +143,7 @@ fn on_ibsim(
     }
 }
 
-/// The results of a bring-up in `ibfabric sm`'s own process, in seconds and MB.
+/// The results of `ibfabric sm --sim`, which simulates the fabric in its own process: seconds, and MB of memory.
 struct Run {
     up: f64,
     check: f64,
@@ -150,11 +152,8 @@ struct Run {
 
 fn in_process(binary: &Path, net: &Path) -> Result<Run> {
     let started = Instant::now();
-    let output = Command::new(binary)
-        .args(["sm", "--sim"])
-        .arg(net)
-        .args(["--once", "--format", "json"])
-        .output()?;
+    let output =
+        Command::new(binary).args(["sm", "--sim"]).arg(net).args(["--once", "--json"]).output()?;
     let up = started.elapsed().as_secs_f64();
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// The seed of the first run.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     first: u64,
-    /// The time for which each fuzz target, or each run of `corruption`, runs.
+    /// Duration of each fuzz target, and of each run of `corruption`, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     seconds: u64,
     /// Runs only the fuzz targets whose name contains this text.
@@ -33,8 +33,9 @@ enum Campaign {
     Discovery,
     /// SMs on fabrics with random faults. An SM may exit, and another one takes over.
     Managed,
-    /// SMs on subnets that lose and gain links and switches, in virtual time: every route is followed through the
-    /// tables. One run in ten is on a real ibsim, also with OpenSM.
+    /// SMs on subnets that lose and gain links and switches, in virtual time. After each event, the test follows every
+    /// route through the tables of the switches. One run in ten uses a real ibsim instead, first with `ibfabric sm`,
+    /// then with OpenSM.
     Sm,
     /// The tracer on fabrics with up to four faults.
     Tracer,

@@ -2,8 +2,10 @@
 //! corrupted block is a failure.
 //!
 //! The wire sets the UDP checksum of corrupted packets to zero, so that only the ICRC can detect a corruption. Each
-//! seed is run twice: without `--allow-zero-checksum`, the HCAs drop all packets with a zero checksum. With the option,
-//! they detect the corruption, because ibfabric's HCAs send only certain IPv4 identifications.
+//! seed is run twice:
+//! * Without `--allow-zero-checksum`, the HCAs drop all packets with a zero checksum.
+//! * With the option, the HCAs check the ICRC. It covers the IPv4 identification, which a UDP socket does not report.
+//!   ibfabric's HCAs send only a few identifications, so the receiver drops packets whose ICRC requires another one.
 
 use std::path::Path;
 use std::process::Command;

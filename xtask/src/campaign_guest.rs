@@ -94,7 +94,7 @@ impl Cell {
     }
 }
 
-/// Runs the seeds with one guest. Fails if one of them fails. Skipped if no guest can run.
+/// Runs all seeds with one guest. Fails if the run of a seed fails. Does nothing if no guest can run.
 pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
     let binary = release_binary()?;
     let guest = match Guest::boot(&GuestOptions { mtu: MTU, ..GuestOptions::default() }) {

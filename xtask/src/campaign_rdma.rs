@@ -1,9 +1,9 @@
 //! `ibfabric rdma` between two network namespaces over an impaired wire. The parameters are those of the `ib-hca`
 //! campaign, but with real processes and sockets.
 //!
-//! The configured losses do not exhaust seven retries, because a packet or its response would have to be lost eight
-//! times in succession. At 5 % loss in both directions, the probability of this is 10^-8. So every failed run is a
-//! failure of the campaign.
+//! The requester retries seven times. So a request fails only if one of its packets, or the response, is lost eight
+//! times in succession. At 5 % loss in both directions, the probability of this is about 10^-8. So a failed run shows
+//! an error of ibfabric.
 //!
 //! The seed determines the command and the impairment of a run. It does not determine the times at which packets are
 //! sent.

@@ -64,7 +64,7 @@ fn print(name: &str, runs: u64, all: &mut Tally) {
     let longest = times.last().map_or(0.0, Duration::as_secs_f64);
     eprintln!(
         "{name} on ibsim: {runs} runs, {} events, {} pairs checked: unreachable pairs after {} events, a credit \
-         loop on one VL after {} events, of which {} raised no alarm; settled after {:.1} s \
+         loop on one VL after {} events ({} of these events without an alarm); settled after {:.1} s \
          (median), {:.1} s (95 %), {longest:.1} s (longest)",
         all.events,
         all.pairs,

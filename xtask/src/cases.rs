@@ -17,7 +17,7 @@ pub(crate) struct Selection {
     /// Runs only the cases whose name contains this text. May be repeated.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// Also runs long cases: fabrics of up to 3,456 hosts; a GiB of data, and ten idle minutes.
+    /// Also runs long cases, such as fabrics of up to 3,456 hosts, transfers of 1 GiB, or ten idle minutes.
     #[arg(long)]
     pub(crate) all: bool,
     /// Keeps the output of all programs in this directory. Output of a failed run is always kept.
@@ -57,7 +57,7 @@ impl Selection {
     }
 }
 
-/// Writes a program to a guest's disk image.
+/// Creates a guest's disk image that contains only the program, padded to a multiple of 4096 bytes.
 pub(crate) fn program_on_disk(program: &Path, disk: &Path) -> Result<()> {
     // Symbols are stripped, because they would use the guest's memory.
     if !Command::new("strip").arg("-o").arg(disk).arg(program).status()?.success() {

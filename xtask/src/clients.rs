@@ -1,4 +1,4 @@
-//! Unmodified clients of ibsim. They run on ibsim and on `ibfabric sim`, and their outputs are compared.
+//! Runs unmodified clients of ibsim on ibsim and on `ibfabric sim`, and compares their outputs.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,11 +18,12 @@ use crate::cases::{Selection, list_allowed};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Library for the clients of `ibfabric sim`, instead of Debian's libumad2sim.so. Responses of several
-    /// MADs then have to be complete.
+    /// Preloads this umad library into the clients of `ibfabric sim`, instead of Debian's libumad2sim.so. The library
+    /// must return responses of several MADs completely; Debian's library truncates them.
     #[arg(long, value_name = "PATH")]
     with_preload: Option<PathBuf>,
-    /// Compares ibsim with itself. With one link removed from one of the fabrics, the comparison has to fail.
+    /// Compares ibsim with itself. In an additional case, one of the two fabrics lacks a link. This case passes if the
+    /// outputs differ.
     #[arg(long, conflicts_with_all = ["with_preload", "binary"])]
     self_test: bool,
 }
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
         under_test: &under_test,
     };
     eprintln!("permitted differences:");
-    // If the libraries differ, more differences are permitted.
+    // If the two simulators' clients use different umad libraries, more differences are permitted.
     let of_libraries = if harness.complete { ALLOWED_OF_LIBRARIES } else { &[] };
     list_allowed(ALLOWED.iter().chain(of_libraries));
     let wanted = |case: &Case<'_>| selection.wants(&case.name());
@@ -234,7 +235,8 @@ fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Re
 }
 
 fn compare(expected: &Record, found: &Record, complete: bool, faults: &mut Vec<String>) {
-    // Responses of several MADs are not compared if only one of the two libraries truncates them.
+    // With `--with-preload`, responses that Debian's library truncates are not compared, because the other library
+    // returns them completely.
     let pairs = expected.entries.iter().zip(&found.entries);
     for (a, b) in pairs.filter(|(a, _)| !(complete && a.many)) {
         if a.command != b.command {

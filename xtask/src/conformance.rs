@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Also routes these fabric files, with all engines.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     fabric: Vec<PathBuf>,
-    /// Writes the checksums of OpenSM's tables for the tests.
+    /// Writes the checksums of OpenSM's tables, with which `cargo test` compares ibfabric's tables.
     #[arg(long)]
     write_goldens: bool,
     /// Keeps the files of the runs in this directory.
@@ -90,7 +90,7 @@ const GOLDENS_HEAD: &str = "\
 # Written by: cargo xtask conformance opensm --write-goldens
 ";
 
-/// Converts a fabric file to an ibsim net file. The GUIDs are those that ibsim assigns.
+/// Converts a fabric file to an ibsim net file. Keeps the node GUIDs; ibsim derives the port GUIDs from them.
 fn prepare_file(
     file: &Path,
     engine: &str,
@@ -143,7 +143,7 @@ impl Tally {
             .arg("route")
             .arg(&prepared.net)
             .args(&prepared.ibfabric)
-            .args(["--format", "json", "--dump-dir"])
+            .args(["--json", "--dump-dir"])
             .arg(&ours)
             .output()?;
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|_| {
@@ -159,8 +159,8 @@ impl Tally {
         for dump in DUMPS {
             let Ok(expected) = fs::read(theirs.join(dump)) else { continue };
             let Ok(found) = fs::read(ours.join(dump)) else {
-                // Before an engine of OpenSM fails, it may write its roots or its order of CAs. ibfabric need not
-                // write these files.
+                // If OpenSM's updn or ftree engine fails, it may already have written its roots or its order of CAs.
+                // ibfabric need not write these files.
                 let failed = (dump.contains("updn") && engine != "updn")
                     || (dump.contains("ftree") && engine != "ftree");
                 if !failed {
@@ -203,8 +203,8 @@ impl Tally {
 }
 
 impl Tally {
-    /// Routes a fabric with lash, by OpenSM and by ibfabric, and prints the number of layers. ibfabric's layers must be
-    /// valid, and must not be more than OpenSM's.
+    /// Routes a fabric with the lash engines of OpenSM and of ibfabric, and prints the number of layers of each. Passes
+    /// if ibfabric's routes are valid and do not need more layers than OpenSM's.
     fn compare_layers(
         &mut self,
         name: &str,
@@ -236,7 +236,7 @@ impl Tally {
         let output = Command::new(binary)
             .arg("route")
             .arg(&net)
-            .args(["--engine", "lash,no_fallback", "--virtual-lanes", "15", "--format", "json"])
+            .args(["--engine", "lash,no_fallback", "--virtual-lanes", "15", "--json"])
             .output()?;
         let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
         let ours = report["layers"].as_u64();

@@ -1,4 +1,4 @@
-//! Runs test cases in guests. Each link has one guest, which runs its cases one after another.
+//! Runs test cases in guests. For each MTU of the link to the guest, one guest runs the cases one after another.
 
 use std::fs;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ const SHOWN: usize = 8;
 /// Parameters of the runs in guests.
 pub(crate) struct Guests<'a> {
     pub(crate) selection: &'a Selection,
-    /// True if it is an error that no guest can run. Otherwise the cases are skipped.
+    /// True if the task fails when no guest can run; false if the cases are then skipped.
     pub(crate) require: bool,
     /// Number of runs of each case.
     pub(crate) times: u32,
@@ -43,7 +43,7 @@ pub(crate) struct GuestResults {
     pub(crate) failed: usize,
 }
 
-/// Returns the cases that are selected on at least one link.
+/// Returns the cases that `--only` selects for at least one MTU. Fails if no case matches.
 pub(crate) fn selected_cases(mut list: Vec<Case>, selection: &Selection) -> Result<Vec<Case>> {
     list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
     if list.is_empty() { Err("no case has that name".into()) } else { Ok(list) }
@@ -120,9 +120,9 @@ enum Verdict {
     Good,
     /// The guest may have caused the fault, so the case is run again and only its second result counts. There are two
     /// such faults:
-    /// * The guest has retransmitted one packet. Soft RoCE once retransmitted in the middle of a message although all
-    ///   requested acknowledgements had arrived. (If ibfabric had lost a packet, the run's capture would show it.)
-    /// * A program in the guest could not measure the clock rate. The clock of a guest on a busy machine jumps.
+    /// * The guest has retransmitted one packet. Soft RoCE was seen to do so in the middle of a message, although all
+    ///   requested acknowledgements had arrived. (The capture shows whether ibfabric lost a packet instead.)
+    /// * A program in the guest could not measure the clock rate, because a guest's clock jumps on a busy machine.
     Again,
     Bad,
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `idioms` | the idioms and what to write instead |
 //! | `item` | finds the code that a comment or message belongs to |
+//! | `sentences` | finds long sentences in documents that users follow |
 //! | `text` | extracts comments and messages of Rust files, and prose of documents |
 //!
 //! `xtask/language.txt` contains the accepted number of idioms of each file. A file must not have more idioms than
@@ -20,6 +21,7 @@ use crate::{TaskResult, root};
 
 mod idioms;
 mod item;
+mod sentences;
 mod text;
 
 use idioms::{Finding, findings};
@@ -62,7 +64,17 @@ pub(crate) struct SampleArgs {
 pub(crate) fn check(args: &CheckArgs) -> TaskResult {
     let mut counts = BTreeMap::new();
     let mut listing = String::new();
+    let mut faults = String::new();
     for (file, passages) in read_all()? {
+        if sentences::is_followed(&file) {
+            for sentences::Long { line, words, text } in sentences::long_sentences(&passages) {
+                let limit = sentences::LIMIT;
+                writeln!(
+                    faults,
+                    "{file}:{line}: found a sentence of {words} words, expected at most {limit}: {text}"
+                )?;
+            }
+        }
         let is_listed = args.paths.iter().any(|path| Path::new(&file).starts_with(path));
         let mut count = 0;
         for Passage { line, text } in &passages {
@@ -87,7 +99,8 @@ pub(crate) fn check(args: &CheckArgs) -> TaskResult {
         fs::write(root().join(ACCEPTED), lines.concat())?;
     }
     print_worst(&counts);
-    compare(&counts, &accepted()?)
+    faults += &compare(&counts, &accepted()?)?;
+    if faults.is_empty() { Ok(()) } else { Err(faults.trim_end().into()) }
 }
 
 /// Prints the counts of each crate, and the files with the most idioms.
@@ -109,7 +122,11 @@ fn print_worst(counts: &BTreeMap<String, usize>) {
     }
 }
 
-fn compare(counts: &BTreeMap<String, usize>, accepted: &BTreeMap<String, usize>) -> TaskResult {
+/// Returns the files with more idioms than accepted, or an empty text.
+fn compare(
+    counts: &BTreeMap<String, usize>,
+    accepted: &BTreeMap<String, usize>,
+) -> Result<String, Box<dyn Error>> {
     let mut worse = String::new();
     for (file, &count) in counts {
         let most = accepted.get(file).copied().unwrap_or(0);
@@ -117,11 +134,10 @@ fn compare(counts: &BTreeMap<String, usize>, accepted: &BTreeMap<String, usize>)
             writeln!(worse, "{file}: {count} idioms, expected at most {most}")?;
         }
     }
-    if worse.is_empty() {
-        return Ok(());
+    if !worse.is_empty() {
+        worse += "run `cargo xtask check-language FILE` to list them with replacements";
     }
-    let hint = "run `cargo xtask check-language FILE` to list them with replacements";
-    Err(format!("{worse}{hint}").into())
+    Ok(worse)
 }
 
 fn accepted() -> Result<BTreeMap<String, usize>, Box<dyn Error>> {

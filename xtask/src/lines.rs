@@ -31,7 +31,7 @@ fn every_line_of_the_documents_is_a_command_line() {
     let mut found = 0;
     let others = ["tests/interop/README.md", "fuzz/README.md"].map(PathBuf::from);
     for document in paths::documents().into_iter().chain(others) {
-        let text = fs::read_to_string(root().join(&document)).expect("the file exists");
+        let text = fs::read_to_string(root().join(&document)).expect("the document is readable");
         for part in text.lines().flat_map(|line| line.split('`')) {
             let Some(line) = part.trim_start_matches("$ ").strip_prefix("cargo xtask ") else {
                 continue;
@@ -46,7 +46,7 @@ fn every_line_of_the_documents_is_a_command_line() {
             }
         }
     }
-    assert!(found > 30, "{found} lines");
+    assert!(found > 30, "found only {found} command lines");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tests ibfabric's MAD links on real simulators and with real SMs.
+//! Tests ibfabric's implementations of `MadLink` on ibsim and on `ibfabric sim`, with a real OpenSM.
 
 use conformance::clients::server::Kind;
 use conformance::links::{Scene, Setup};

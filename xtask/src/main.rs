@@ -2,27 +2,29 @@
 //!
 //! | file | task |
 //! |---|---|
-//! | `docs.rs` | `man`, `completions`: generate them from the command line, or check the committed files |
+//! | `docs.rs` | `man`, `completions`, `schemas`: generate them from the command line, or check the committed files |
 //! | `conformance.rs` | `conformance opensm`: routes the same fabrics with OpenSM and ibfabric |
 //! | `tshark.rs` | `conformance tshark`: tshark reads capture files with all opcodes, and captures of software HCAs |
 //! | `clients.rs` | `conformance ibsim-clients`: runs unmodified ibsim clients on ibsim and on `ibfabric sim` |
-//! | `links.rs` | `conformance links`: tests ibfabric's MAD links with a real ibsim and a real OpenSM |
+//! | `links.rs` | `conformance links`: tests ibfabric's `MadLink`s with real simulators and a real OpenSM |
 //! | `sm.rs` | `conformance sm`: runs `ibfabric sm` on both simulators, together with a real OpenSM |
-//! | `nbd.rs` | `conformance nbd`: NBD clients |
+//! | `nbd.rs` | `conformance nbd`: tests NBD clients with ibfabric's block devices |
 //! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD between a guest's kernel and ibfabric |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on soft RoCE in a guest, and `ibfabric rdma` |
 //! | `guests.rs` | runs test cases in guests, for `rtrs.rs` and `rxe.rs` |
 //! | `up.rs` | `conformance up`: runs many real programs on `ibfabric up` while links are cut |
 //! | `cases.rs` | common parts of tasks that run cases |
 //! | `bench.rs` | `bench routing`: compares OpenSM and ibfabric; the ratios go to `docs/benchmarks.md` |
-//! | `bench_capture.rs` | `bench capture`: compares a program with and without a capture |
+//! | `bench_capture.rs` | `bench capture`: measures how much a capture slows down a program |
 //! | `bench_rdma.rs` | `bench rdma`: compares soft RoCE and the software HCA in one guest |
 //! | `bench_rtrs.rs` | `bench rtrs`: compares block devices of ibfabric, of nbdkit, and of a guest's kernel |
 //! | `bench_sim.rs` | `bench sim`: compares OpenSM's bring-up on ibsim and on `ibfabric sim` |
 //! | `bench_sm.rs` | `bench sm`: compares the bring-up by OpenSM and by `ibfabric sm` |
 //! | `running.rs` | a background process of a task |
 //! | `lines.rs` | a test: every `cargo xtask` command in the documents can be parsed |
-//! | `paths.rs` | `check-paths`: checks that all paths in the documents exist |
+//! | `figures.rs` | a test: figures that documents quote are those of the benchmarks |
+//! | `paths.rs` | `check-paths`: checks that all paths in the documents exist, and that all documents are in the book |
+//! | `anchors.rs` | the links and the anchors of a document |
 //! | `language.rs` | `check-language`, `sample-language`: counts idioms in comments, messages and documents |
 //! | `pictures.rs` | `pictures`: generates the pictures in README.md |
 //! | `campaign.rs` | `campaign`: runs the fuzz targets for a given time, or tests with many random faults |
@@ -36,6 +38,7 @@
 //! | `windows.rs` | `windows`: checks that the client of the ACM service builds for Windows |
 
 mod acm;
+mod anchors;
 mod bench;
 mod bench_acm;
 mod bench_capture;
@@ -43,6 +46,7 @@ mod bench_rdma;
 mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
+mod book;
 mod campaign;
 mod campaign_corruption;
 mod campaign_guest;
@@ -50,8 +54,11 @@ mod campaign_rdma;
 mod campaign_sm;
 mod cases;
 mod clients;
+mod commands;
 mod conformance;
 mod docs;
+#[cfg(test)]
+mod figures;
 mod guests;
 mod language;
 #[cfg(test)]
@@ -86,7 +93,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Generates the man pages in docs/man.
+    /// Generates the man pages in docs/man, and the same pages as documents in docs/reference.
     Man {
         /// Writes nothing, but fails if the committed files are out of date.
         #[arg(long)]
@@ -98,9 +105,18 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Generates the JSON Schemas of the commands' output in docs/schemas.
+    Schemas {
+        /// Writes nothing, but fails if the committed files are out of date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Checks that all paths in the documents exist.
     CheckPaths,
-    /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt accepts.
+    /// Builds the documents as a book with a search, in target/book.
+    Book,
+    /// Counts idioms in comments, messages and documents; fails if a file has more of them than xtask/language.txt
+    /// accepts, or if a sentence of README, a tutorial or a how-to guide has more than 30 words.
     CheckLanguage(language::CheckArgs),
     /// Prints random comments and messages, each with its item, for a review by a reader who does not know the code.
     SampleLanguage(language::SampleArgs),
@@ -116,8 +132,7 @@ enum Task {
     },
     /// Runs all fuzz targets (with cargo-fuzz and a nightly toolchain), or tests with many random faults.
     Campaign(campaign::Args),
-    /// Runs the tests of memory that HCAs and programs share under Miri; skipped without a nightly toolchain
-    /// with Miri.
+    /// Tests the memory that HCAs and programs share, with Miri; skipped without a nightly toolchain with Miri.
     Miri,
     /// Generates the pictures in README.md: of the self-test, and of the web page in a browser
     /// (tests/browser/README.md).
@@ -131,16 +146,15 @@ enum Task {
 
 #[derive(Subcommand)]
 enum Peer {
-    /// Routes the same fabrics with OpenSM on ibsim, and compares all tables.
+    /// Routes fabrics with OpenSM on ibsim and with ibfabric, and compares all forwarding tables.
     Opensm(conformance::Args),
     /// Writes capture files with all opcodes, and compares the fields that tshark reads.
     Tshark(tshark::Args),
     /// Runs OpenSM, osmtest and infiniband-diags on ibsim and on `ibfabric sim`, and compares their output.
     IbsimClients(clients::Args),
-    /// Runs the MAD links of ibfabric on a real ibsim, with Debian's umad library and a real OpenSM, and on
-    /// `ibfabric sim`.
+    /// Sends MADs through ibfabric's ibsim and umad clients, on ibsim and on `ibfabric sim`. A real OpenSM is the SM.
     Links,
-    /// Runs `ibfabric sm` on ibsim and on `ibfabric sim`: results of real clients, and handovers from and to
+    /// Runs `ibfabric sm` on ibsim and on `ibfabric sim`. Checks the output of real clients, and handovers from and to
     /// a real OpenSM.
     Sm(sm::Args),
     /// Runs the tracer and its agents on ibsim and on `ibfabric sim`, together with `ibtracert` and `ibping`.
@@ -148,11 +162,12 @@ enum Peer {
     /// Queries ACM services on hosts of a simulated fabric with `ib_acme`, with `ibfabric acme`, and with librdmacm in
     /// a guest.
     Acm(acm::Args),
-    /// Boots a Linux guest with soft RoCE, and runs RDMA programs in it and outside, with several MTUs.
+    /// Boots a Linux guest with soft RoCE. Runs RDMA programs in the guest, and `ibfabric rdma` on the host, with
+    /// several MTUs.
     Rxe(rxe::Args),
     /// Runs qemu-img, nbdcopy, nbdsh, fio and the ext4 tools on a device of `rtrs serve` and `nbd`.
     Nbd(nbd::Args),
-    /// Boots a Linux guest with RTRS and RNBD, and runs `ibfabric rtrs` as their client and server.
+    /// Boots a Linux guest with RTRS and RNBD. Runs `ibfabric rtrs` as client and server of the guest's kernel.
     Rtrs(rtrs::Args),
     /// Runs many infiniband-diags programs on `ibfabric up` while links are cut. No program may hang, and no process
     /// may remain.
@@ -161,20 +176,21 @@ enum Peer {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Compares how long OpenSM and `ibfabric route` compute the forwarding tables.
+    /// Compares the times in which OpenSM and `ibfabric route` compute the forwarding tables.
     Routing(bench::Args),
     /// Compares OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and the resources of each simulator.
     Sim(bench_sim::Args),
     /// Compares the time to SUBNET UP of OpenSM and `ibfabric sm` on ibsim. Also measures `ibfabric sm` with a
     /// simulated fabric.
     Sm(bench_sm::Args),
-    /// Compares soft RoCE and `ibfabric rdma`, alternately in one guest.
+    /// Compares the speed of soft RoCE and `ibfabric rdma` in one guest. Runs of both alternate.
     Rdma(bench_rdma::Args),
-    /// Compares a program with and without a capture, alternately.
+    /// Measures how much a capture slows down a program. Runs with and without a capture alternate.
     Capture(bench_capture::Args),
     /// Compares block devices of `rtrs serve`, of nbdkit and of the Linux kernel's server.
     Rtrs(bench_rtrs::Args),
-    /// Measures the number of SA queries if all hosts resolve all hosts, and the request rate of a service.
+    /// Counts the SA queries while all hosts resolve the names of all hosts, and measures the request rate of an ACM
+    /// service.
     Acm(bench_acm::Args),
 }
 
@@ -182,7 +198,9 @@ fn main() -> ExitCode {
     let result = match Cli::parse().chore {
         Task::Man { check } => docs::man(check),
         Task::Completions { check } => docs::completions(check),
+        Task::Schemas { check } => docs::schemas(check),
         Task::CheckPaths => paths::check(),
+        Task::Book => book::run(),
         Task::CheckLanguage(args) => language::check(&args),
         Task::SampleLanguage(args) => language::sample(&args),
         Task::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),

@@ -13,7 +13,7 @@ use crate::{TaskResult, release_binary};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Fails if the source of libnbd is unavailable, instead of skipping its tests.
+    /// Fails if the source of libnbd is unavailable, instead of skipping libnbd's own tests.
     #[arg(long)]
     require: bool,
 }

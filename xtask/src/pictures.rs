@@ -1,4 +1,4 @@
-//! Generates the pictures of README.md: the output of `ibfabric up --check` as a drawing, and the web page of
+//! Generates the pictures of README.md: the output of `ibfabric selftest` as a drawing, and the web page of
 //! `ibfabric up` in a browser.
 
 use std::fmt::Write as _;
@@ -15,12 +15,12 @@ const EDGE: f64 = 16.0;
 /// Generates both pictures of README.md.
 pub(crate) fn run() -> TaskResult {
     let binary = release_binary()?;
-    let output = Command::new(&binary).args(["up", "--check", "--socket", "picture"]).output()?;
+    let output = Command::new(&binary).args(["selftest", "--name", "picture"]).output()?;
     let said = String::from_utf8(output.stdout)?;
     if !output.status.success() {
         return Err(format!("the self-test exited with {}: {said}", output.status).into());
     }
-    let text = format!("$ ibfabric up --check\n{said}");
+    let text = format!("$ ibfabric selftest\n{said}");
     fs::write(root().join("docs/tour.svg"), draw(&text, 128))?;
     let status = Command::new("node")
         .args(["tests/browser/picture.mjs", "docs/page.png"])
@@ -43,7 +43,7 @@ fn draw(text: &str, columns: usize) -> String {
     let height = 2.0 * EDGE + lines.len() as f64 * LINE;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
-         height=\"{height:.0}\" role=\"img\" aria-label=\"What ibfabric up --check prints\">\n\
+         height=\"{height:.0}\" role=\"img\" aria-label=\"What ibfabric selftest prints\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#1d2430\"/>\n\
          <g font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\" \
          fill=\"#e4e8ee\" xml:space=\"preserve\">\n"
@@ -55,7 +55,8 @@ fn draw(text: &str, columns: usize) -> String {
             None => ("", line.as_str()),
         };
         let rest = rest.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        writeln!(svg, "<text x=\"{EDGE}\" y=\"{y:.1}\">{marked}{rest}</text>").expect("to memory");
+        writeln!(svg, "<text x=\"{EDGE}\" y=\"{y:.1}\">{marked}{rest}</text>")
+            .expect("a write to a string succeeds");
     }
     svg.push_str("</g>\n</svg>\n");
     svg

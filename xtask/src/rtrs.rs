@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Fails if no guest can run, instead of skipping all cases.
     #[arg(long)]
     require: bool,
-    /// Runs each case N times in one guest, for rare faults.
+    /// Runs each case N times in one guest, to find rare faults.
     #[arg(long, value_name = "N", default_value = "1")]
     times: u32,
 }

@@ -10,7 +10,7 @@ impl Running {
     /// Starts a program, and waits until it prints `READY`.
     pub(crate) fn ready(command: &mut Command) -> Result<Self, Box<dyn std::error::Error>> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().ok_or("the output is piped")?;
+        let output = child.stdout.take().ok_or("the output is not piped")?;
         // From here on, the process is killed if an error occurs.
         let running = Self(child);
         let mut line = String::new();

@@ -1,5 +1,5 @@
-//! Tests RDMA programs in a guest with soft RoCE, and `ibfabric rdma`. `ibfabric capture read` and tshark (if
-//! installed) read the captured packets.
+//! Tests RDMA programs in a guest with soft RoCE, with each other and with `ibfabric rdma`. If tshark is installed,
+//! compares how `ibfabric capture read` and tshark read the captured packets.
 
 use conformance::rxe::cases::cases;
 
@@ -11,18 +11,18 @@ use crate::{TaskResult, tshark};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Runs cases with errors, each of which has to fail with the expected fault.
+    /// Runs cases with a deliberate error. Each case has to report the fault that the error causes.
     #[arg(long, conflicts_with = "all")]
     self_test: bool,
     /// Fails if no guest can run, instead of skipping all cases.
     #[arg(long)]
     require: bool,
-    /// Runs each case N times in one guest, for rare faults.
+    /// Runs each case N times in one guest, to find rare faults.
     #[arg(long, value_name = "N", default_value = "1")]
     times: u32,
 }
 
-/// How many differences between `ibfabric capture read` and tshark are printed.
+/// Maximum number of printed differences between `ibfabric capture read` and tshark.
 const MOST: usize = 20;
 
 pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> TaskResult {

@@ -13,7 +13,7 @@ use conformance::sm::scene::Gear;
 use crate::cases::{Selection, list_allowed};
 use crate::{TaskResult, release_artifact};
 
-/// Number of cases that run at the same time, in addition to cases that mostly wait.
+/// Number of threads that run cases. Each case that mostly waits runs in an additional thread.
 const WORKERS: usize = 2;
 
 /// Maximum number of faults of a case that are printed.
@@ -23,7 +23,7 @@ const SHOWN: usize = 12;
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Runs cases with errors, each of which has to fail with the expected fault.
+    /// Runs cases with a deliberate error. Each case has to report the fault that the error causes.
     #[arg(long, conflicts_with = "all")]
     self_test: bool,
 }

@@ -15,7 +15,7 @@ use crate::{TaskResult, release_artifact};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Runs a case with an error, which has to fail with the expected fault.
+    /// Runs a case with a deliberate error. The case has to report the difference that the error causes.
     #[arg(long, conflicts_with = "all")]
     self_test: bool,
     /// Damages N fabrics on a real ibsim with a real OpenSM, and half as many on `ibfabric sim`. Compares the
@@ -79,7 +79,8 @@ pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> TaskR
     if failed > 0 { Err("a check of the tracer failed".into()) } else { Ok(()) }
 }
 
-/// Runs trials on damaged fabrics. Returns the number of wrong verdicts.
+/// Injects faults into fabrics on ibsim and on `ibfabric sim`, and traces paths. Returns how often the tracer was wrong
+/// about a path.
 fn compare_damaged(
     gear: &Gear,
     (first, count): (u64, u64),

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Skips the run of `ibfabric sim`, which needs a release build and OpenSM.
     #[arg(long, conflicts_with = "keep_run")]
     quick: bool,
-    /// Also compares both readers on this capture file. May be repeated.
+    /// Also compares the fields that `capture read` and tshark read from this capture file. May be repeated.
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
     /// Tests this program instead of building ibfabric.
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     let expected = write(&file)?;
     let names: Vec<&str> = fields(&expected);
     let rows = read(&file, &names)?;
-    // tshark does not show checksums after some payloads that it cannot decode.
+    // tshark does not show checksums after some payloads that it cannot decode, so they are optional.
     let mut outcome = compare(&expected, &rows, &names, |_| false)?;
     outcome.print("every operation code");
     if outcome.checksums <= outcome.hidden {
@@ -192,8 +192,8 @@ fn decimal(time: u64) -> String {
 
 fn lrh(code: u8) -> Lrh {
     Lrh {
-        vl: VirtualLane::new(code & 7).expect("at most 7"),
-        sl: ServiceLevel::new(code >> 4).expect("at most 15"),
+        vl: VirtualLane::new(code & 7).expect("a VL below 8 is valid"),
+        sl: ServiceLevel::new(code >> 4).expect("an SL below 16 is valid"),
         dlid: 0x1234,
         slid: 0xabc,
         ..Lrh::default()
@@ -304,8 +304,8 @@ fn seen(packet: &Packet<'_>) -> Expected {
         seen.insert("infiniband.grh.sgid", grh.source.to_string());
         seen.insert("infiniband.grh.dgid", grh.destination.to_string());
     }
-    // tshark 4.0 reads the headers of reliable datagrams eight bytes too late, so it reads headers after the RDETH from
-    // the payload. It does not know the XRCETH.
+    // In reliable datagrams (RD), tshark 4.0 expects the headers after the RDETH at offsets that are too large by eight
+    // bytes. It does not know the XRCETH. Therefore the headers after the BTH of RD and XRC packets are not compared.
     if matches!(bth.opcode.transport(), Transport::Rd | Transport::Xrc) {
         return seen;
     }

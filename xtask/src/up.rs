@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Seed that selects which links are cut.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Library for every second client, instead of Debian's libumad2sim.so.
+    /// Library to preload into every second client, instead of Debian's libumad2sim.so.
     #[arg(long, value_name = "LIBRARY")]
     with_preload: Option<PathBuf>,
     /// Tests this program instead of building ibfabric.

@@ -29,7 +29,7 @@ pub(crate) struct Impairment {
     pub(crate) corruption: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
-    /// The maximum additional delay of a late packet.
+    /// The maximum random delay that is added to a late packet. A packet is late with probability `late`.
     pub(crate) late_by: Duration,
     /// The minimum delay of every packet.
     pub(crate) delay: Duration,
@@ -169,7 +169,8 @@ fn tap(end: &str, namespace: &str, mtu: u32) -> Result<(Tap, String), Failed> {
     Ok((tap, name))
 }
 
-/// A frame in flight: its arrival time, its number, the index of the receiving end, and its bytes.
+/// A frame in flight: arrival time, sequence number, index of the receiving end, and bytes. The sequence number keeps
+/// frames with equal arrival times in order.
 type InFlight = (Instant, u64, usize, Vec<u8>);
 
 /// The thread that moves frames between the two ends.
@@ -257,10 +258,12 @@ impl Relay {
     }
 }
 
-/// Corrupts a RoCEv2 frame. Sets the UDP checksum to zero, and changes one bit or up to eight bytes in the UDP ports or
-/// after the UDP header. In half of the frames, also replaces the ICRC by the one for an IPv4 identification that
-/// ibfabric's HCAs do not send. A receiver that does not know the identification of a packet detects such a corruption
-/// only if it rejects this identification.
+/// Corrupts a RoCEv2 frame. Changes one bit, or up to eight bytes, in the UDP ports or after the UDP header. Sets the
+/// UDP checksum to zero.
+///
+/// The ICRC covers the IPv4 identification, which UDP sockets do not report to the receiver. In half of the frames, the
+/// ICRC is replaced by the right one for an identification that ibfabric's HCAs do not send. A receiver with a UDP
+/// socket detects such a corruption only if it rejects these identifications.
 fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const IP: usize = 14;
     const UDP: usize = IP + 20;
@@ -268,7 +271,7 @@ fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const ICRC: usize = 4;
     let before = frame.to_vec();
     let end = frame.len() - ICRC;
-    // The UDP ports are the four bytes before the UDP length.
+    // An offset in the UDP length or checksum is mapped to the UDP ports, which are the four bytes before them.
     let place = UDP + 4 + rng.next_u64() as usize % (end - BTH + 4);
     let at = if place < BTH { place - 4 } else { place };
     if rng.chance(0.5) {
@@ -292,7 +295,7 @@ fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     }
 }
 
-/// Returns true for an Ethernet frame with IPv4 without options, and with UDP to the RoCEv2 port.
+/// Returns true if an Ethernet frame contains a UDP datagram to the RoCEv2 port, in IPv4 without options.
 fn is_roce(frame: &[u8]) -> bool {
     frame.get(12..15) == Some(&[8, 0, 0x45])
         && frame.get(23) == Some(&17)

@@ -39,8 +39,8 @@ impl From<ClientError> for Failure {
             ClientError::Connect { error, .. } => {
                 error.raw_os_error().unwrap_or_else(|| of_kind(error.kind()))
             }
-            // A broken connection accepts no further requests. `ETIMEDOUT` would mean that the
-            // connection is still usable.
+            // A broken connection accepts no further requests. Its error kind can be `TimedOut`, but `ETIMEDOUT` would
+            // mean that the connection is still usable.
             ClientError::Broken { error, .. } => error.raw_os_error().unwrap_or(libc::EPIPE),
             other => of_kind(other.kind()),
         };
@@ -65,7 +65,7 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::ConnectionReset => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,
         io::ErrorKind::InvalidInput => libc::EINVAL,
-        // Errors of other kinds come from the system, for example, if the host name is unknown.
+        // Other kinds occur only while connecting, for example, if the host name is unknown.
         _ => libc::EHOSTUNREACH,
     }
 }

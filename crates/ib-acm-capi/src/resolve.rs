@@ -114,7 +114,8 @@ pub unsafe extern "C" fn ib_acm_free_paths(paths: *mut Path) {
     unsafe { free(paths) };
 }
 
-/// Resolves the destination of `ends` (source and destination), and stores its paths.
+/// Calls `ends` for the source and the destination. Resolves the destination, and stores the paths to the destination
+/// in the output parameters.
 ///
 /// # Safety
 /// The handle is null or an open connection. The output parameters are null or writable.

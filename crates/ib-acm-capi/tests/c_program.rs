@@ -36,7 +36,8 @@ fn library() -> PathBuf {
 /// loader.
 fn install(directory: &Path) {
     for name in ["libibfabric_acm.so", "libibfabric_acm.so.0"] {
-        std::os::unix::fs::symlink(library(), directory.join(name)).expect("create a symlink");
+        std::os::unix::fs::symlink(library(), directory.join(name))
+            .expect("a symlink can be created");
     }
 }
 
@@ -66,7 +67,7 @@ fn has(compiler: &str) -> bool {
 }
 
 fn run(command: &mut Command) {
-    let output = command.output().expect("start the program");
+    let output = command.output().expect("the program starts");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
 }
@@ -76,7 +77,7 @@ fn c_program_calls_all_functions() {
     if !has("cc") {
         return;
     }
-    let temporary = tempfile::tempdir().expect("create a directory");
+    let temporary = tempfile::tempdir().expect("a directory can be created");
     let (program, socket) = (temporary.path().join("client"), temporary.path().join("acm.sock"));
     let libraries = temporary.path();
     install(libraries);
@@ -92,10 +93,10 @@ fn c_program_calls_all_functions() {
         .arg(libraries)
         .arg("-libfabric_acm"));
     // The program contains the soname, so a library of another interface version is not loaded.
-    let linked = std::fs::read(&program).expect("read the program");
+    let linked = std::fs::read(&program).expect("the program is readable");
     assert!(linked.windows(21).any(|text| text == b"libibfabric_acm.so.0\0"));
-    let unix = UnixListener::bind(&socket).expect("bind the socket");
-    let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("bind a port");
+    let unix = UnixListener::bind(&socket).expect("the socket can be bound");
+    let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("a TCP port can be bound");
     let port = tcp.local_addr().expect("the listener is bound").port();
     // The server threads end with the test process.
     thread::spawn(move || unix.incoming().for_each(|stream| serve(stream.expect("accept"))));
@@ -144,7 +145,9 @@ fn serve(mut stream: impl Read + Write) {
         }
         let mut answer = ClientHeader { status, src_out: (data.len() / 8) as u8, ..header };
         answer.set_length(HEADER_LENGTH + data.len(), ByteOrder::of(header.opcode));
-        stream.write_all(&[&answer.to_bytes()[..], &data].concat()).expect("send the response");
+        stream
+            .write_all(&[&answer.to_bytes()[..], &data].concat())
+            .expect("the client is connected");
         if request.windows(8).any(|text| text == b"farewell") {
             return;
         }
@@ -191,8 +194,8 @@ fn resolve(request: &Resolve) -> Option<(ClientStatus, Vec<u8>)> {
                 vec![7, 8]
             }
             name => {
-                let number = name.strip_prefix("status").expect("the test server knows the name");
-                status = ClientStatus(number.parse().expect("a status number follows"));
+                let number = name.strip_prefix("status").expect("the name begins with `status`");
+                status = ClientStatus(number.parse().expect("a number follows `status`"));
                 vec![]
             }
         },

@@ -24,7 +24,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The simulator and the port to attach to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttachOptions {
-    /// Name of the simulator, as given to `ibfabric sim --socket`.
+    /// Name of the simulator, as given to `ibfabric sim --name`.
     pub name: String,
     /// Name of the node, optionally followed by `:port`; if no port is given, the first port of the
     /// node. `None` means the first host of the fabric.
@@ -37,7 +37,7 @@ pub struct AttachOptions {
 pub enum AttachError {
     /// No simulator listens.
     #[error(
-        "no simulator listens on @{socket}: {source}; expected a running `ibfabric sim --socket {name}`"
+        "no simulator listens on @{socket}: {source}; expected a running `ibfabric sim --name {name}`"
     )]
     NoSimulator {
         /// Name of the socket.
@@ -316,8 +316,8 @@ impl AttachedPort {
         Ok(())
     }
 
-    /// Waits until a frame arrives, a slot is free (if `wants_room` is true), the time `until` has
-    /// come, or `alarm` is rung. Then processes messages of the simulator.
+    /// Waits until a frame or message arrives, a slot is free (if `wants_room` is true), `until` is reached, or the
+    /// bell of `alarm` is rung. Processes the messages that arrive.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected or sent an invalid message, or if a system call

@@ -16,7 +16,7 @@ pub(super) const SLOT: usize = 4352;
 
 const _: () = assert!(HEADER + MAX_PAYLOAD <= SLOT && HEADER + MAD_LENGTH <= SLOT);
 
-/// The kind of a slot's contents, and its addresses.
+/// The kind of data in a slot, and the addresses of the packet or MAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// A packet, from the BTH to the end of the payload, without ICRC.
@@ -81,8 +81,8 @@ impl Frame {
         Some(Datagram { remote, local_qpn, length, mad })
     }
 
-    /// Returns the data of a loss report: the place and reason of the loss, the first bytes of the
-    /// packet from its BTH on, and the packet's length including the payload.
+    /// Returns the data of a loss report. `why` is the place and reason of the loss. `packet` contains the first bytes
+    /// of the packet from its BTH on. `length` is the length of the whole packet from its BTH on, in bytes.
     #[must_use]
     pub fn loss_report(why: &str, packet: &[u8], length: usize) -> Vec<u8> {
         let why = &why[..why.floor_char_boundary(MAX_REASON)];
@@ -136,7 +136,9 @@ impl Frame {
     /// the header is invalid.
     pub(super) fn parse(bytes: &[u8; HEADER]) -> Option<(Self, usize)> {
         let two = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
-        let four = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"));
+        let four = |at: usize| {
+            u32::from_ne_bytes(*bytes[at..].first_chunk().expect("the field is within the header"))
+        };
         let length = four(0) as usize;
         let sl = ServiceLevel::new(bytes[6])?;
         let grh = match bytes[5] {

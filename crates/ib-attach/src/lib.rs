@@ -20,13 +20,13 @@
 //! The socket carries rare messages, such as a new LID. If the socket is closed, the other process
 //! has disconnected.
 //!
-//! HCAs of several processes can share a port if they serve different management classes, such as
-//! an ACM service and a program with connections. Each HCA has a block of queue pair numbers, by
-//! which the simulator finds the HCA that gets a packet. Packets to multicast groups are passed to
-//! all HCAs of the port.
+//! HCAs of several processes can share a port if they serve different management classes. For example, an ACM
+//! service can share a port with a program that uses connections. Each HCA has a block of queue pair numbers. The
+//! simulator passes a packet to the HCA whose block contains the destination QPN. It passes multicast packets to all
+//! HCAs of the port.
 //!
-//! The simulator does not trust a client's memory: it reads every number once and checks it, and copies packets before
-//! it reads them. A client trusts the simulator.
+//! The simulator does not trust a client, which can write to the shared memory at any time. It reads each counter once
+//! and checks it, and copies each packet before it parses the packet. A client trusts the simulator.
 //!
 //! # Example
 //! A client attaches to a port and sends a packet to the simulator:

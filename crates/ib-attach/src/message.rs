@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The state of a client's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortDetails {
-    /// Addresses and SM of the port.
+    /// Number, GUIDs, GID prefix and LID of the port, and LID and SL of its master SM.
     pub port: LinkPort,
     /// True if the port is Active: an SM has configured the port, and it can send data packets.
     pub is_active: bool,
@@ -28,7 +28,7 @@ pub struct PortDetails {
     pub node: String,
     /// IP addresses of the port.
     pub addresses: Vec<IpAddr>,
-    /// QPN block of the client's HCA, below [`super::protocol::BLOCKS`].
+    /// Index of the QPN block of the client's HCA, less than [`super::protocol::BLOCKS`].
     pub qpn_block: u8,
 }
 
@@ -66,7 +66,7 @@ pub(super) enum ClientMessage {
         /// The name or address of the port.
         name: String,
     },
-    /// The client closes the connection deliberately: its port keeps its state.
+    /// The client disconnects deliberately, so the simulator does not take the client's port down.
     Bye,
 }
 

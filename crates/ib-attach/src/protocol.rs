@@ -11,10 +11,10 @@ pub const BLOCKS: u8 = 1 << BLOCK_BITS;
 /// Number of upper bits of a queue pair number that select the block.
 const BLOCK_BITS: u8 = 2;
 
-/// Returns the block of queue pair numbers with the given index, for one HCA of a port.
+/// Returns the block of queue pair numbers with the index `number`. Each HCA of a port has one block.
 ///
 /// # Panics
-/// Panics if the index is not below [`BLOCKS`].
+/// Panics if `number` is not less than [`BLOCKS`].
 #[must_use]
 pub const fn qpn_block(number: u8) -> QpnBlock {
     QpnBlock::new(number, BLOCK_BITS)

@@ -3,8 +3,8 @@
 //! A ring has one producer and one consumer. The producer counts the slots that it has put in, the
 //! consumer those that it has taken out. Both counters wrap. Each process writes one counter and
 //! reads the other, so that no lock is needed. Before a process sleeps, it sets a flag and checks
-//! the ring once more. After each change of a ring, the other process checks the flag. If the flag
-//! is set, it signals the event counter of the sleeping process.
+//! the ring once more. A process that has put in or taken out slots checks the flags of the other process
+//! (`Rings::flush`). If a flag is set, it signals the event counter of the sleeping process.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -134,7 +134,7 @@ pub(super) struct Rings {
     /// Event counters: `own` wakes this process, `other` the other process.
     own: OwnedFd,
     other: Bell,
-    /// True if slots were put in or taken out since the other process was last woken.
+    /// True if this process has put in or taken out slots since the last [`Rings::flush`].
     has_unannounced: bool,
 }
 

@@ -80,7 +80,8 @@ impl AttachServer {
         self.malformed
     }
 
-    /// Accepts new clients. Returns their keys; the simulator polls their sockets.
+    /// Accepts new clients. Returns their keys, which the other functions take as `client`. The simulator must poll
+    /// [`AttachServer::socket`] of each client.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -117,7 +118,7 @@ impl AttachServer {
         self.clients.get(&client)?.rings.as_ref().map(Rings::bell)
     }
 
-    /// Returns the next event of a client, if any at present.
+    /// Returns the next event of a client; `None` if no event is waiting.
     pub fn next(&mut self, client: usize) -> Option<ClientEvent> {
         let it = self.clients.get_mut(&client)?;
         it.flush_unsent();
@@ -190,8 +191,8 @@ impl AttachServer {
         self.clients.remove(&client);
     }
 
-    /// Takes the next frame of a client and appends its bytes to `bytes`. Counts an invalid frame
-    /// and returns `Some(None)` for it.
+    /// Takes the next frame of a client and appends its bytes to `bytes`. Returns `None` if no frame is waiting.
+    /// Returns `Some(None)` for an invalid frame, and counts it as malformed.
     pub fn take(&mut self, client: usize, bytes: &mut Vec<u8>) -> Option<Option<Frame>> {
         let rings = self.clients.get_mut(&client)?.rings.as_mut()?;
         let frame = rings.take(bytes)?.ok();
@@ -199,15 +200,15 @@ impl AttachServer {
         Some(frame)
     }
 
-    /// Returns true if a client's ring has a free slot.
+    /// Returns true if the ring to a client has a free slot.
     #[must_use]
     pub fn has_room(&self, client: usize) -> bool {
         let rings = self.clients.get(&client).and_then(|client| client.rings.as_ref());
         rings.is_some_and(|rings| rings.room() > 0)
     }
 
-    /// Puts a frame into a client's ring. Returns false if the ring is full, or if the bytes exceed
-    /// the maximum packet size.
+    /// Puts a frame into the ring to a client. Returns false if the ring is full, or if the bytes exceed the maximum
+    /// packet size.
     pub fn put(&mut self, client: usize, frame: Frame, bytes: &[u8]) -> bool {
         let rings = self.clients.get_mut(&client).and_then(|client| client.rings.as_mut());
         rings.is_some_and(|rings| bytes.len() <= MAX_PAYLOAD && rings.put(frame, bytes))
@@ -221,14 +222,14 @@ impl AttachServer {
         }
     }
 
-    /// Announces that the simulator will sleep until a client sends a frame (`wants_frames`) or has
-    /// a free slot (`wants_room`). Returns false if a frame or slot is available already.
+    /// Announces to a client that the simulator will sleep until the client sends a frame (`wants_frames`), or until
+    /// the ring to the client has a free slot (`wants_room`). Returns false if a frame or slot is available already.
     pub fn may_sleep(&mut self, client: usize, wants_frames: bool, wants_room: bool) -> bool {
         let rings = self.clients.get_mut(&client).and_then(|client| client.rings.as_mut());
         rings.is_none_or(|rings| rings.may_sleep(wants_frames, wants_room))
     }
 
-    /// Resets the event counter of a client.
+    /// Resets the event counter by which a client wakes the simulator.
     pub fn silence(&self, client: usize) {
         if let Some(rings) = self.clients.get(&client).and_then(|client| client.rings.as_ref()) {
             rings.silence();

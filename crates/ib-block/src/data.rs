@@ -21,12 +21,12 @@ pub struct Lent {
     memory: Arc<Memory>,
     /// The buffers that hold the data, in the order of the data.
     parts: Vec<Part>,
-    /// Length of a buffer in bytes.
+    /// Length of each buffer of the pool in bytes.
     buffer_length: usize,
     returns: Sender<usize>,
 }
 
-/// One buffer with data, which begins at the start of the buffer.
+/// A buffer that holds data from its first byte on.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// The index of the buffer in its pool.
@@ -40,7 +40,8 @@ pub struct Part {
 pub enum Slice<'a> {
     /// Bytes.
     Bytes(&'a [u8]),
-    /// An offset and a length in registered memory, which other threads or HCAs may be accessing.
+    /// Registered memory, and the offset and length of the slice in bytes. Other threads or HCAs may be accessing this
+    /// memory.
     Memory(&'a Memory, usize, usize),
 }
 
@@ -119,7 +120,7 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         for part in &self.parts {
-            // The send fails if the pool was dropped before.
+            // The send fails only if the pool no longer exists.
             self.returns.send(part.slot).ok();
         }
     }

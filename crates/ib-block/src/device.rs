@@ -10,7 +10,8 @@ pub const SECTOR: u64 = 512;
 pub struct Geometry {
     /// Size in bytes, a multiple of the logical block size.
     pub size: u64,
-    /// Logical block size in bytes, the unit of all commands: a power of two of at least 512.
+    /// Logical block size in bytes: a power of two of at least 512. Offsets and lengths of commands are multiples of
+    /// this size.
     pub logical_block: u32,
     /// Physical block size in bytes: a power of two, at least the logical block size.
     pub physical_block: u32,
@@ -26,13 +27,13 @@ pub struct Geometry {
     pub read_only: bool,
 }
 
-/// Identifies the data of a device by two numbers. If one of them has changed, the device contains different data, or
-/// earlier writes may have been lost.
+/// Two numbers by which a client detects that a device was replaced or has lost completed writes. Writes to the device
+/// do not change these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// A number that changes when the device contains different data.
+    /// A number that identifies the file, disk or memory with the data. Another number means that it was replaced.
     pub medium: u32,
-    /// A number that changes when completed writes that were not flushed may be lost.
+    /// A number that changes if the device may have lost completed writes that were not flushed.
     pub cache: u32,
 }
 

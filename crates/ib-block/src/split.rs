@@ -4,10 +4,12 @@ use crate::{Command, Geometry, Operation};
 
 /// An iterator over the steps of a command.
 ///
-/// No step is longer than the device supports. If the command has FUA and the device does not support it, the last step
-/// is a flush. The other steps may be executed in any order, but all must complete before the flush.
+/// No step is longer than the device supports. If a change has FUA and the device has a write cache, but cannot execute
+/// the operation with FUA, the last step is a flush. The other steps may be executed in any order, but all must
+/// complete before the flush.
 ///
-/// Steps of [`Operation::WriteZeroes`] have no data. The executor writes zeros as data if the device requires that.
+/// Steps of [`Operation::WriteZeroes`] have no data. RNBD has no such operation, so the RNBD client writes zeros as
+/// data.
 #[derive(Clone, Debug)]
 pub struct Plan {
     left: Command,

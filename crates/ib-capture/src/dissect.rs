@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`fields`] | [`Fields`], [`Value`]: names and values for output |
 //! | [`headers`] | the headers of a packet as fields |
-//! | [`layer`] | [`Layer`]: a protocol above the transport |
+//! | [`layer`] | [`Layer`]: a message of a protocol above the transport |
 //! | `mad` | dissects MADs of all classes |
 //! | `cm` | dissects CM messages |
 //! | `connections` | queue pairs and their peers, learnt from CM messages |
@@ -70,7 +70,7 @@ pub struct Dissector {
 }
 
 impl Dissector {
-    /// Creates a dissector that knows no connections.
+    /// Creates a dissector without stored connections.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -145,7 +145,7 @@ fn addresses(packet: &Packet<'_>, network: Option<&RoceNetwork>) -> [Address; 2]
     }
 }
 
-/// Parses an ACM message in a UD packet.
+/// Returns the layer of the ACM message in the payload of a UD packet; `None` if the payload is another message.
 fn acm(payload: &[u8]) -> Option<Layer> {
     let bytes: &[u8; MAD_LENGTH] = payload.try_into().ok()?;
     let message = AcmMessage::parse(bytes);

@@ -30,7 +30,7 @@ pub enum FrameError {
     /// The packet is not a UDP datagram, or its IP or UDP header is invalid.
     #[error("not RoCEv2: {0}")]
     Network(PacketError),
-    /// The UDP ports are not ports of RoCEv2. Holds the destination port.
+    /// The UDP destination port is not a port of RoCEv2. Holds this port.
     #[error("UDP port {0}")]
     Port(u16),
     /// The ERF record does not contain an InfiniBand packet.
@@ -42,9 +42,9 @@ pub enum FrameError {
     /// The captured part of the frame ends within the headers.
     #[error("{kept} bytes were captured: expected at least {headers} for the headers")]
     Cut {
-        /// Number of captured bytes of the frame.
+        /// Number of bytes captured from the start of the headers on.
         kept: usize,
-        /// Length of the headers in bytes.
+        /// Length of the headers in bytes: of the Ethernet header, or of the RDMA packet's headers.
         headers: usize,
     },
     /// The frame is longer than any packet can be. Holds its length.
@@ -120,8 +120,7 @@ pub struct CaptureFile<R: Read> {
 }
 
 impl<R: Read> CaptureFile<R> {
-    /// Creates a reader. UDP packets are RoCEv2 packets if their source or destination port is 4791
-    /// or one of `ports`.
+    /// Creates a reader. UDP packets are RoCEv2 packets if their destination port is 4791 or one of `ports`.
     ///
     /// # Errors
     /// Fails if `stream` cannot be read, or is not a capture file.
@@ -240,7 +239,8 @@ fn content<'a>(
         LinkType::ERF => {
             let (header, packet) = ErfHeader::parse(bytes).map_err(FrameError::Erf)?;
             let start = start(bytes, packet);
-            // Some programs include the header of the ERF record in the wire length.
+            // Some programs include the header of the ERF record in the wire length, so this length can exceed the
+            // packet.
             let wire = usize::from(header.wire_length).min(packet.len());
             native(&packet[..wire], kept.saturating_sub(start))
         }

@@ -25,9 +25,9 @@ const ETHERNET: usize = 14;
 pub enum Link {
     /// RoCEv2 on Ethernet.
     Ethernet {
-        /// Source UDP port of the HCA's packets.
+        /// UDP port of the HCA: source port of sent packets, and destination port of received packets.
         own_port: u16,
-        /// Destination UDP port of the HCA's packets.
+        /// Destination UDP port of the packets that the HCA sends.
         peer_port: u16,
     },
     /// InfiniBand.
@@ -50,7 +50,8 @@ impl Link {
         out.clear();
         let whole = record.length as usize;
         let is_whole = bytes.len() == whole;
-        // `record.route` is the route from the HCA to the peer, even for received packets.
+        // `record.route` is the route from the HCA to the peer. For received packets, source and destination are
+        // therefore swapped.
         let Route { source, destination, slid, dlid, .. } = record.route;
         let is_sent = record.direction == Direction::Send;
         let (from, to) = if is_sent { (source, destination) } else { (destination, source) };

@@ -50,8 +50,9 @@ pub struct Cm {
     refusals: u32,
 }
 
-/// The CM drops messages of peers if too many responses wait for [`Cm::poll_transmit`], or too many events for
-/// [`Cm::poll_event`]: more than the maximum number of connections plus this number.
+/// The queue of responses and the queue of events are limited to the maximum number of connections plus this number.
+/// If the queue of responses is full, the CM drops responses. If the queue of events is full, it rejects new REQs and
+/// `SIDR_REQ`s.
 const MAX_QUEUED: usize = 1_024;
 
 impl Cm {
@@ -132,8 +133,8 @@ impl Cm {
         true
     }
 
-    /// Returns whether to accept a message of which only a part of the ICRC could be checked. Messages of a
-    /// connection with an HCA of ibfabric are not accepted then.
+    /// Returns true if the CM accepts this message although only a part of its ICRC could be checked. The CM does not
+    /// accept such a message for a connection with an HCA of ibfabric.
     fn accepts_weak(&self, mad: &Mad) -> bool {
         // In all messages except REQ and SIDR_REQ, the receiver's communication ID is the second ID in the message.
         let number = match mad.attribute_id() {
@@ -255,7 +256,7 @@ impl Cm {
         self.send(route, mad);
     }
 
-    /// Retransmits the last message of a connection.
+    /// Retransmits the message that the CM has sent last for a connection.
     fn repeat(&mut self, id: ConnectionId) {
         let connection = self.get_mut(id);
         if let Some(mad) = connection.last {

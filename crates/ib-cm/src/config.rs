@@ -22,9 +22,9 @@ pub struct Ece {
 /// A timeout that is an exponent, 0 to 31, stands for 4.096 µs × 2^exponent; see [`timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
-    /// GUID of the local HCA, by which peers distinguish connections. If two CMs communicate with the same peer within
-    /// one time-wait, their GUIDs must be different. This also applies to two runs of the
-    /// same program, one after the other.
+    /// GUID of the local HCA, by which peers distinguish connections. Two CMs that connect to the same peer need
+    /// different GUIDs. So do two successive runs of a program, if the second run starts within the time-wait of the
+    /// first run's connections.
     pub ca_guid: Guid,
     /// The ECE that the REQ offers, if any.
     ///
@@ -50,18 +50,21 @@ pub struct CmConfig {
     /// Duration of time-wait, in which late packets of the connection may arrive; `None` for the ACK timeout in the
     /// REQ.
     pub time_wait: Option<Duration>,
-    /// After a peer's last REQ or `SIDR_REQ`, the CM caches its REJ or `SIDR_REP` for this time, to respond if the
-    /// request is repeated. If the CM has sent an MRA, the service timeout is added.
+    /// How long the CM caches a sent REJ of a REQ, or a sent `SIDR_REP`. If the peer repeats its request, the CM sends
+    /// the cached message again, and this time restarts. The service timeout of a sent MRA is added.
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
     /// Maximum number of half-open connections: their REQ was received, but they are not established yet.
     ///
-    /// If the limit is reached when a REQ arrives, the CM ends a connection that waits for its RTU: the oldest one of
-    /// the address with the most such connections. So no address can shut out others with requests that it does not
+    /// If the limit is reached when a REQ arrives, the CM finds the peer address with the most connections that wait
+    /// for their RTU, and ends the oldest of them. So no address can shut out others with REQs that it does not
     /// complete. If no connection waits for its RTU, the CM rejects the REQ.
     pub max_half_open: usize,
-    /// Maximum time that a connection whose REQ was accepted waits for its RTU.
+    /// Limits how long a connection waits for its RTU. The retransmission timeout of the REP is at most this time. The
+    /// number of retransmissions is at most this time divided by the retransmission timeout.
+    ///
+    /// So the connection waits at most twice this time, plus the timeouts of MRAs that the peer sends.
     pub half_open_time: Duration,
     /// Maximum number of responses per second to peers without a connection. Most of these responses are REJs.
     pub refusals_per_second: u32,
@@ -74,8 +77,11 @@ impl Default for CmConfig {
     /// time of 67 ms, and a consumer timeout of 60 s.
     ///
     /// If a message has no response, the CM retransmits it after 403 ms, and gives up after 6.4 s. Linux
-    /// retransmits after 6.1 s and gives up after 98 s; for a REP, it uses the values of the REQ. The service
-    /// timeout of an MRA is 4.3 s, and in Linux 69 s. With 15 retries, 4.3 s are enough for the consumer timeout.
+    /// retransmits after 6.1 s and gives up after 98 s. For a REP, the CM and Linux use the values in the received REQ
+    /// instead.
+    ///
+    /// The service timeout in an MRA is 4.3 s, and in Linux 69 s. A peer with 15 retries thus waits at least 64 s for
+    /// the response. So the CM rejects the peer's message after the consumer timeout of 60 s, before the peer gives up.
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,
@@ -108,7 +114,8 @@ impl CmConfig {
         self.ece == Some(Ece { vendor_id, options: mad.attribute_modifier() })
     }
 
-    /// Limits a timeout that a peer requests to a sensible range.
+    /// Returns the timeout that a peer has requested, limited to the range from [`SHORTEST_TIMEOUT`] to
+    /// [`longest_timeout`](Self::longest_timeout).
     ///
     /// The lower limit prevents the CM from flooding a peer that requests a timeout of 0.
     pub(crate) fn limited_timeout(&self, exponent: u8) -> Duration {
@@ -147,7 +154,7 @@ pub struct CmCounters {
     /// Messages that were received again. To some of them the CM has repeated its response.
     pub duplicates: u64,
     /// Messages that were dropped or rejected because they do not fit the state or the role of their connection. Also
-    /// messages that name another connection of the peer.
+    /// REPs in which the peer uses another communication ID than before.
     pub unexpected: u64,
     /// DREQs and LAPs dropped because they name another queue pair than the one of the connection.
     pub wrong_qpn: u64,

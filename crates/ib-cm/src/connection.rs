@@ -87,7 +87,7 @@ pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) role: Role,
     pub(crate) state: State,
-    /// Position in the order in which connections were created.
+    /// Serial number of the connection. Connections are numbered in the order in which they were created.
     pub(crate) serial: u64,
     /// Route of the messages to the peer.
     pub(crate) route: Route,
@@ -144,7 +144,8 @@ impl Connection {
         if self.role == Role::Active || self.peer_knows_id { self.id.0 } else { 0 }
     }
 
-    /// Returns the transaction ID for a DREQ. It is not that of the REQ, because a DREQ is not a response to the peer.
+    /// Returns the transaction ID for a DREQ. A DREQ starts a new transaction, so it does not use the transaction ID of
+    /// the REQ.
     pub(crate) fn own_transaction(&self) -> TransactionId {
         TransactionId(self.id.0.into())
     }

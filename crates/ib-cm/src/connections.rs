@@ -17,7 +17,7 @@ pub(crate) struct ConnectionTable {
     /// Connections by the HCA and queue pair of the peer. Connections in time-wait are not included.
     by_qpn: BTreeMap<(Guid, Qpn), ConnectionId>,
     half_open: usize,
-    /// Connections that wait for their RTU, sorted by the address of the peer and the order of creation.
+    /// Connections that wait for their RTU, sorted by the address of the peer and the serial number.
     awaiting_rtu: BTreeMap<(Address, u64), ConnectionId>,
     last_serial: u64,
 }
@@ -33,7 +33,7 @@ impl ConnectionTable {
         self.half_open
     }
 
-    /// Adds a connection, and assigns its position in the order of creation.
+    /// Adds a connection, and assigns its serial number.
     pub(crate) fn insert(&mut self, mut connection: Connection) {
         self.last_serial += 1;
         connection.serial = self.last_serial;
@@ -108,7 +108,7 @@ impl ConnectionTable {
         self.by_comm_id.is_empty() && self.by_qpn.is_empty() && self.awaiting_rtu.is_empty()
     }
 
-    /// Returns the connections that wait for their RTU, with their positions in the order of creation.
+    /// Returns the connections that wait for their RTU, with their serial numbers.
     #[cfg(test)]
     pub(crate) fn awaiting_rtu(&self) -> impl Iterator<Item = (u64, ConnectionId)> {
         self.awaiting_rtu.iter().map(|(&(_, serial), &id)| (serial, id))

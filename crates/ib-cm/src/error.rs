@@ -69,7 +69,7 @@ pub enum CmError {
     Full {
         /// The kind of objects whose number is limited: connections or SIDR requests.
         what: &'static str,
-        /// The maximum number of these objects.
+        /// The maximum number of connections or SIDR requests.
         limit: usize,
     },
 }

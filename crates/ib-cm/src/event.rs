@@ -68,7 +68,7 @@ pub enum CmEvent {
     SidrResolved(Box<SidrResolved>),
     /// The peer did not respond to a `SIDR_REQ` after all attempts.
     SidrFailed {
-        /// The request.
+        /// ID of the request.
         id: SidrId,
     },
 }
@@ -143,7 +143,7 @@ pub struct Connected {
 /// A received `SIDR_REQ`: a request for the queue pair of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrRequested {
-    /// The request.
+    /// ID of the request.
     pub id: SidrRequestId,
     /// The listener of the service.
     pub listener: ListenerId,
@@ -162,7 +162,7 @@ pub struct SidrRequested {
 /// A received `SIDR_REP`: the response to a SIDR request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrResolved {
-    /// The request.
+    /// ID of the request.
     pub id: SidrId,
     /// The status. Other fields are valid only if it is [`SidrStatus::VALID`].
     pub status: SidrStatus,

@@ -35,21 +35,21 @@
 //! let (qpn, psn) = (Qpn::truncated(17), Psn::truncated(1000));
 //! let id = here.connect(now, &ConnectParams::new(route, ServiceId(0x1234), qpn, psn))?;
 //!
-//! let (_, req) = here.poll_transmit().expect("a REQ");
+//! let (_, req) = here.poll_transmit().expect("the CM sends a REQ");
 //! there.handle(now, &back, &req);
 //! let Some(CmEvent::Requested(requested)) = there.poll_event() else { panic!() };
 //! assert_eq!(requested.req.local_qpn, qpn);
 //! let (qpn, psn) = (Qpn::truncated(99), Psn::truncated(5));
 //! there.accept(now, requested.id, &AcceptParams::new(qpn, psn))?;
 //!
-//! let (_, rep) = there.poll_transmit().expect("a REP");
+//! let (_, rep) = there.poll_transmit().expect("the CM sends a REP");
 //! here.handle(now, &route, &rep);
 //! let Some(CmEvent::Connected(connected)) = here.poll_event() else { panic!() };
 //! assert_eq!(connected.rep.local_qpn, qpn);
 //! // The consumer programs its queue pair, and completes the connection.
 //! here.established(id, b"")?;
 //!
-//! let (_, rtu) = here.poll_transmit().expect("an RTU");
+//! let (_, rtu) = here.poll_transmit().expect("the CM sends an RTU");
 //! there.handle(now, &back, &rtu);
 //! assert!(matches!(there.poll_event(), Some(CmEvent::Established { .. })));
 //! # Ok::<(), ib_cm::CmError>(())

@@ -48,8 +48,7 @@ pub struct ConnectParams {
     pub srq: bool,
     /// The `rdma_cm` header at the start of private data; `None` if the service is not an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data of the REQ: up to 92 bytes, or up to 56 bytes if the IP addressing header of RDMA CM precedes
-    /// them.
+    /// Private data of the REQ: up to 92 bytes, or up to 56 bytes after an `rdma_cm` header.
     pub private_data: Vec<u8>,
 }
 
@@ -184,7 +183,7 @@ pub struct SidrParams {
     pub p_key: PKey,
     /// The `rdma_cm` header at the start of private data; `None` if the service is not an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data of the `SIDR_REQ`: up to 216 bytes, or up to 180 bytes after the header.
+    /// Private data of the `SIDR_REQ`: up to 216 bytes, or up to 180 bytes after an `rdma_cm` header.
     pub private_data: Vec<u8>,
 }
 
@@ -224,8 +223,10 @@ fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<Conne
 /// Returns the route that a REQ proposes for the packets from its receiver to its sender.
 ///
 /// `arrived` is the route of the response to the REQ. The UDP port is taken from `arrived`, because a
-/// REQ has no field for the port. On Ethernet all packets have a GRH and no LIDs. The REQ may
-/// nevertheless contain an InfiniBand path, which Linux obtains from ibacm.
+/// REQ has no field for the port.
+///
+/// On Ethernet all packets have a GRH and no LIDs, so the LIDs and the subnet-local bit of the REQ are ignored. Linux
+/// fills them in if it has obtained an InfiniBand path from ibacm.
 pub(crate) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
     let is_ethernet = is_ethernet(arrived);
     let lid = |lid| if lid == NO_LID || is_ethernet { 0 } else { lid };

@@ -51,13 +51,13 @@ impl SidrTable {
         self.received.len()
     }
 
-    /// Returns the SIDR request of a peer with this key.
+    /// Returns the SIDR request that a peer has sent with this key.
     pub(crate) fn find(&self, peer: &PeerRequest) -> Option<(SidrRequestId, &ReceivedRequest)> {
         let id = *self.by_peer.get(peer)?;
         Some((id, self.received.get(&id)?))
     }
 
-    /// Returns the SIDR request of a peer with this ID, unless it already has a response.
+    /// Returns the received SIDR request with this ID; `None` if it does not exist or already has a response.
     pub(crate) fn unanswered(&mut self, id: SidrRequestId) -> Option<&mut ReceivedRequest> {
         self.received.get_mut(&id).filter(|request| request.response.is_none())
     }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`lines`] | the control protocol: requests and replies as lines of JSON over a private Unix socket |
 //! | [`queue`] | a queue of requests from other threads to an event loop |
-//! | [`capture`] | captures of queue pairs, which clients start over a socket and a thread writes |
+//! | [`capture`] | captures of queue pairs: clients start them over a socket, and a thread writes the packets |
 //! | [`page`] | an HTTP server of metrics |
 //!
 //! # Example

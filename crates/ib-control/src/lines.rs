@@ -48,7 +48,7 @@ pub struct LineServer {
 struct Connection {
     stream: UnixStream,
     received: Vec<u8>,
-    /// The part of the last reply that the client has not read yet.
+    /// Bytes of replies that the socket has not accepted yet.
     unsent: VecDeque<u8>,
 }
 
@@ -103,7 +103,7 @@ impl LineServer {
             }
             if self.connections.len() >= MOST {
                 self.refused += 1;
-                // If the client does not read the refusal, it only sees that the connection is closed.
+                // If the write fails, the client only sees that the connection is closed.
                 let why = format!("too many control connections: {MOST} are open, the maximum");
                 let _ = stream.write_all(refusal(&why).as_bytes());
                 continue;
@@ -269,7 +269,7 @@ impl LineClient {
     /// Connects to the abstract socket of the given name.
     ///
     /// # Errors
-    /// Fails if no process listens on the socket, or if it belongs neither to the same user nor to root.
+    /// Fails if no process listens on the socket, or if the process belongs neither to the client's user nor to root.
     pub fn connect(base: &str) -> io::Result<Self> {
         let stream = UnixStream::connect_addr(&name(base)?)?;
         unix::check_server(&stream)?;
@@ -279,7 +279,7 @@ impl LineClient {
     /// Connects to a socket in the file system.
     ///
     /// # Errors
-    /// Fails if no process listens on the socket, or if it belongs neither to the same user nor to root.
+    /// Fails if no process listens on the socket, or if the process belongs neither to the client's user nor to root.
     pub fn connect_at(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         unix::check_server(&stream)?;

@@ -1,10 +1,10 @@
-//! HTTP server of one text page at the loopback address, from which monitoring systems read metrics.
+//! HTTP server of one text page, from which monitoring systems read metrics.
 //!
 //! The server answers only requests for `/metrics`.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct PageServer(TcpListener);
 
 impl PageServer {
-    /// Listens on a port of the loopback address; 0 chooses a free port.
+    /// Listens on an address; port 0 chooses a free port.
     ///
     /// # Errors
-    /// Fails if the port is in use.
-    pub fn bind(port: u16) -> io::Result<Self> {
-        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(Self)
+    /// Fails if this machine does not have the address, or if the port is in use.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        TcpListener::bind(address).map(Self)
     }
 
     /// Returns the address on which the server listens.

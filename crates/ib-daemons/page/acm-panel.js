@@ -1,4 +1,4 @@
-// The tab of ACM: what the service at a host knows, and questions to it.
+// Tab of ACM: the cache of the ACM service at a host, and requests to resolve names.
 
 import { get, post } from "./api.js";
 import { h, mark, terms } from "./dom.js";
@@ -8,7 +8,7 @@ import { Table } from "./table.js";
 
 const EVERY = 2000; // ms
 
-/** Makes the panel. It shows the service at the chosen host, or at the one that is named in it. */
+/** Creates the panel. It shows the service at the selected host, or at the host that is named in it. */
 export function acmPanel(state, { report }) {
   const panel = new AcmPanel(state, report);
   state.on("selection tab", () => panel.follow());
@@ -36,11 +36,11 @@ class AcmPanel {
     this.cache.element.id = "acm-cache";
     this.facts = h("div", { id: "acm-facts" });
     this.counters = h("div", { id: "acm-counters" });
-    this.cacheHead = h("h3");
+    this.cacheHead = h("h2");
     this.body = h("div", { hidden: true },
       h("form", { submit: (event) => { event.preventDefault(); this.resolve(); } },
-        h("div", { class: "search" }, h("label", {}, h("span", {}, "Resolve"), this.name)), h("p", { class: "buttons" }, h("button", { id: "acm-resolve" }, "Ask the service"))),
-      this.answer, this.facts, this.cacheHead, this.cache.element, h("h3", {}, "Counters"), this.counters);
+        h("div", { class: "search" }, h("label", {}, h("span", {}, "Destination"), this.name)), h("p", { class: "buttons" }, h("button", { id: "acm-resolve" }, "Resolve"))),
+      this.answer, this.facts, this.cacheHead, this.cache.element, h("h2", {}, "Counters"), this.counters);
     this.none = h("p", { class: "faint" }, "Choose a host: every host has an ACM service, which resolves names and addresses to paths.");
     this.element = h("div", {}, this.field.element, this.none, this.body);
   }
@@ -87,11 +87,11 @@ class AcmPanel {
 
   async resolve() {
     const { host } = this, to = this.name.value.trim();
-    if (!to) return this.report("Write a name, an IP address or a GID to resolve.");
+    if (!to) return this.report("Enter a name, an IP address or a GID to resolve.");
     try {
       const { path, microseconds } = await post("resolve", { from: host, to });
       if (this.host !== host) return undefined;
-      this.answer.replaceChildren(h("h3", {}, `Path to ${to} `, mark("resolved", `${number(Math.round(microseconds))} µs`)),
+      this.answer.replaceChildren(h("h2", {}, `Path to ${to} `, mark("resolved", `${number(Math.round(microseconds))} µs`)),
         terms(Object.entries(path).map(([key, value]) => [key.toUpperCase(), String(value)])));
       this.report("");
     } catch (error) {

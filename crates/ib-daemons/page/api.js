@@ -2,6 +2,7 @@
 
 // Timeouts of requests in ms. The server itself responds with an error after 60 s.
 const PATIENCE = 20_000, LONG = 65_000, OPENING = 10_000;
+const SILENCE = 20_000; // ms without an event until the connection is lost; the server sends an event every 5 s
 const LONG_ONES = ["fabric", "addresses", "load", "resolve"]; // calls with the long timeout
 const CROWD = "Close some windows of this page: a browser opens at most six connections to a server.";
 const FIRST_PAUSE = 1000, MOST_PAUSE = 30_000; // ms between two connection attempts
@@ -9,12 +10,12 @@ const AGAIN = 1000, TRIES = 10; // ms until a retry, and maximum number of retri
 
 /**
  * An error response of the server, or a missing response. `message` is one line for the user. `status` is the HTTP status,
- * or null if there was no response.
+ * or null if there was no response; `refused` is true if there was no connection.
  */
 export class ApiError extends Error {
-  constructor(message, status = null) {
+  constructor(message, status = null, refused = false) {
     super(message);
-    this.status = status;
+    Object.assign(this, { status, refused });
   }
 }
 
@@ -34,7 +35,7 @@ async function ask(address, options, patience) {
   try {
     response = await fetch(address, { ...options, signal });
   } catch {
-    throw signal.aborted ? late() : new ApiError("The server does not respond.");
+    throw signal.aborted ? late() : new ApiError("The server does not accept connections.", null, true);
   }
   const answer = await response.json().catch(() => null);
   if (answer === null && signal.aborted) throw late();
@@ -66,7 +67,7 @@ export class Retry {
  * connections to a server.
  *
  * Calls `changed` with each event and with true for the first event of a connection. Calls `told` with the state of the
- * connection ("connecting", "live", "lost" or "ended") and a line for the user, if any. After a disconnect it reconnects
+ * connection ("connecting", "live", "lost", "exited" or "ended") and a line for the user, if any. After a disconnect it reconnects
  * with growing pauses, until the server responds that the address is unknown.
  */
 export function listen(changed, told) {
@@ -76,15 +77,20 @@ export function listen(changed, told) {
     let first = true;
     timer = setTimeout(() => lost(own, CROWD), OPENING);
     own.addEventListener("open", () => {
-      clearTimeout(timer);
       failures = 0;
       told("live");
+      listening(own);
     });
     own.addEventListener("state", (event) => {
+      listening(own);
       changed(JSON.parse(event.data), first);
       first = false;
     });
     own.addEventListener("error", () => lost(own, own.readyState === EventSource.CLOSED ? "Too many pages may be open: close some of them." : ""));
+  };
+  const listening = (own) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => lost(own, ""), SILENCE);
   };
   const close = () => {
     clearTimeout(timer);
@@ -95,7 +101,7 @@ export function listen(changed, told) {
     clearTimeout(timer);
     own.close();
     told("lost");
-    const status = await get("exercise", {}, OPENING).then(() => 200, (error) => error.status);
+    const { status, refused } = await get("exercise", {}, OPENING).then(() => ({ status: 200 }), (error) => error);
     if (own !== source) return; // the page was hidden in the meantime
     if (status === 404) {
       ended = true;
@@ -105,7 +111,7 @@ export function listen(changed, told) {
     }
     const pause = Math.min(MOST_PAUSE, FIRST_PAUSE * 2 ** failures++);
     const words = status === null ? "The connection was lost, and the server does not respond." : ["The connection was lost.", why].filter(Boolean).join(" ");
-    told("lost", `${words} The next try is in ${pause / 1000} s.`);
+    told(refused ? "exited" : "lost", `${words} The next try is in ${pause / 1000} s.`);
     timer = setTimeout(open, pause);
   };
   document.addEventListener("visibilitychange", () => {

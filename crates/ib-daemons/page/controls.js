@@ -89,8 +89,8 @@ function about(fabric, { node, link }) {
   if (link === undefined) return null;
   const { width, speed } = fabric.links[link], [there, back] = [fabric.traffic[2 * link], fabric.traffic[2 * link + 1]];
   const lines = [fabric.title(link), `${width} at ${speed} Gb/s a lane, ${fabric.down[link] ? "down" : "up"}`];
-  if (fabric.loadMost) lines.push(`pairs of hosts: ${fabric.load[2 * link]} →, ${fabric.load[2 * link + 1]} ←`);
-  if (there || back) lines.push(`now: ${rate(there)} →, ${rate(back)} ←`);
+  if (fabric.loadMost) lines.push(`host pairs: ${fabric.load[2 * link]} →, ${fabric.load[2 * link + 1]} ←`);
+  if (there || back) lines.push(`traffic: ${rate(there)} →, ${rate(back)} ←`);
   return lines;
 }
 
@@ -123,7 +123,7 @@ export function keys(stage, state, acts) {
     const act = {
       "/": acts.find, p: acts.pick, c: event.target.closest("#stage, #panel-node") && acts.cut, "?": acts.help, 0: () => stage.fit(),
       "+": () => stage.zoom(ZOOM), "=": () => stage.zoom(ZOOM), "-": () => stage.zoom(1 / ZOOM), "−": () => stage.zoom(1 / ZOOM),
-    }[event.key] ?? (/^[1-7]$/.test(event.key) ? () => acts.tab(+event.key - 1) : null);
+    }[event.key] ?? (/^[1-8]$/.test(event.key) ? () => acts.tab(+event.key - 1) : null);
     if (!act) return undefined;
     event.preventDefault();
     return act();

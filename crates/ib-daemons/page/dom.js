@@ -78,8 +78,8 @@ export function mark(state, text = state) {
 }
 
 const KINDS = {
-  active: "good", linkup: "good", connected: "good", resolved: "good", ready: "good", master: "good", live: "good",
-  down: "bad", disabled: "bad", failed: "bad", error: "bad", lost: "bad", ended: "bad", polling: "bad", disconnected: "bad",
+  active: "good", reached: "good", linkup: "good", connected: "good", resolved: "good", ready: "good", master: "good", live: "good",
+  down: "bad", disabled: "bad", failed: "bad", error: "bad", lost: "bad", exited: "bad", ended: "bad", "not reached": "bad", polling: "bad", disconnected: "bad",
   init: "busy", armed: "busy", connecting: "busy", reconnecting: "busy", resolving: "busy", standby: "busy", discovering: "busy", waiting: "busy", closing: "busy",
 };
 const SIGNS = { good: "●", bad: "✕", busy: "◐", plain: "○" };

@@ -1,4 +1,7 @@
 // Draws links and nodes on a 2D canvas, without WebGL2 or with `?gl=0`.
+//
+// The canvases are in the memory of the processor (`willReadFrequently`): without WebGL2 there is no graphics processor, and
+// its emulation takes 20 times as long.
 
 import { IDLE, LEAST, MOST, css } from "./colours.js";
 
@@ -10,7 +13,7 @@ export class FlatPainter {
 
   constructor(canvas) {
     this.canvas = canvas;
-    this.context = canvas.getContext("2d", { alpha: false });
+    this.context = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
   }
 
   setFabric(fabric) {
@@ -26,7 +29,7 @@ export class FlatPainter {
   plate(width, height) {
     const canvas = document.createElement("canvas");
     Object.assign(canvas, { width, height });
-    return { width, height, canvas, context: canvas.getContext("2d", { alpha: false }), free: () => { canvas.width = canvas.height = 0; } };
+    return { width, height, canvas, context: canvas.getContext("2d", { alpha: false, willReadFrequently: true }), free: () => { canvas.width = canvas.height = 0; } };
   }
 
   begin(plate, camera, links, look) {

@@ -10,18 +10,18 @@ export function legend(element, state) {
   const paint = () => {
     const colours = coloursOf(state.theme), { fabric } = state;
     const items = [];
-    if (state.colour === "state") items.push(item(line(colours.active), `up: ${number(fabric.links.length - fabric.downList.length)}`));
+    if (state.colour === "state") items.push(item(line(colours.active), `active: ${number(fabric.links.length - fabric.downList.length)}`));
     else {
       items.push(item(line(colours.idle), state.colour === "load" ? "unused" : "idle"));
       items.push(scale(colours.palette, ...(state.colour === "load" ? ["few", `${number(fabric.loadMost)} pairs`] : RATES.map(rate))));
     }
     items.push(item(line(css(colours.palette, DOWN), "dashed", "✕"), `down: ${number(fabric.downList.length)}`));
     if (state.path) items.push(item(line(colours.path, "thick"), "path"));
-    if (state.former) items.push(item(line(colours.former, "dashed"), "path before"));
-    if (state.link !== null || state.node !== null) items.push(item(line(colours.chosen, "thick"), "chosen"));
+    if (state.former) items.push(item(line(colours.former, "dashed"), "previous path"));
+    if (state.link !== null || state.node !== null) items.push(item(line(colours.chosen, "thick"), "selected"));
     const kinds = new Set(fabric.nodes.map(({ kind }) => kind));
     for (const kind of ["switch", "host", "router"]) if (kinds.has(kind)) items.push(item(shape(kind, colours[kind]), kind));
-    const what = { state: "Whether links are up", load: "Host pairs by link and direction", traffic: "Bytes per second by link and direction" }[state.colour];
+    const what = { state: "Link state", load: "Link load: host pairs per direction", traffic: "Traffic: bytes per second and direction" }[state.colour];
     element.replaceChildren(h("p", {}, what), h("ul", {}, items));
   };
   state.on("colour theme links load selection path", paint);

@@ -21,7 +21,7 @@ export function loadPanel(state) {
   const loaded = list("Links with the most host pairs", "Pairs", number), busy = list("Busiest links", "Now", rate);
   const chart = h("div"), facts = h("div"), busyHead = h("h3");
   const element = h("div", {},
-    h("h3", {}, "Pairs of hosts by link"), h("p", { class: "faint" }, "How many pairs of hosts send over a link, in each direction, by the tables that the switches have now."),
+    h("h2", {}, "Link load"), h("p", { class: "faint" }, "Number of host pairs whose path uses a link, per direction, by the current LFTs."),
     facts, chart, loaded.element, busyHead, busy.element);
 
   const shown = () => state.tab === "load";

@@ -21,8 +21,8 @@ export function news(heard, lines) {
 
 /** Creates the panel. */
 export function logPanel(state) {
-  const facts = h("div"), lines = h("ol", { id: "log", role: "log", "aria-label": "Log", tabindex: "0" });
-  const element = h("div", {}, h("h2", {}, "Subnet manager"), facts, h("h3", {}, "Log"), lines);
+  const facts = h("div"), lines = h("ol", {}), log = h("div", { id: "log", role: "log", "aria-label": "Log", tabindex: "0" }, lines);
+  const element = h("div", {}, h("h2", {}, "Subnet manager"), facts, h("h3", {}, "Log"), log);
   const paint = () => {
     const { manager } = state;
     if (state.tab !== "log" || !manager) return;
@@ -33,13 +33,13 @@ export function logPanel(state) {
     ]));
   };
   const add = () => {
-    const atEnd = lines.scrollTop + lines.clientHeight > lines.scrollHeight - 30;
+    const atEnd = log.scrollTop + log.clientHeight > log.scrollHeight - 30;
     for (const [time, line] of state.log.splice(0)) lines.append(h("li", {}, h("time", {}, time.toFixed(3)), " ", line));
     while (lines.children.length > MOST) lines.firstChild.remove();
-    if (atEnd) lines.scrollTop = lines.scrollHeight;
+    if (atEnd) log.scrollTop = log.scrollHeight;
   };
   state.on("manager tab", paint);
   state.on("log", add);
-  state.on("tab", () => { if (state.tab === "log") lines.scrollTop = lines.scrollHeight; });
+  state.on("tab", () => { if (state.tab === "log") log.scrollTop = log.scrollHeight; });
   return { element };
 }

@@ -15,7 +15,9 @@ import { legend } from "./legend.js";
 import { loadPanel } from "./load-panel.js";
 import { logPanel, news } from "./log-panel.js";
 import { combobox } from "./names.js";
+import { fabricPanel } from "./fabric-panel.js";
 import { nodePanel } from "./node-panel.js";
+import { notices, notLoaded } from "./notice.js";
 import { pathPanel } from "./path-panel.js";
 import { levelled } from "./rows.js";
 import { problemsPanel } from "./problems-panel.js";
@@ -38,8 +40,8 @@ try {
   state.fabric = new Fabric(await get("fabric"));
   start();
 } catch (error) {
-  report(error.message, true);
-  throw error;
+  notLoaded(error);
+  if (error.status === undefined) throw error;
 }
 
 function start() {
@@ -55,10 +57,11 @@ function start() {
   const problems = problemsPanel(state, tools);
   const parts = [
     ["problems", "Problems", problems], ["node", "Node", node], ["path", "Path", path], ["load", "Load", loadPanel(state)],
-    ["acm", "ACM", acmPanel(state, tools)], ["rtrs", "RTRS", rtrsPanel(state, tools)], ["log", "Log", logPanel(state)],
+    ["acm", "ACM", acmPanel(state, tools)], ["rtrs", "RTRS", rtrsPanel(state, tools)], ["fabric", "Fabric", fabricPanel(state, tools)], ["log", "Log", logPanel(state)],
   ].map(([id, title, { element }]) => ({ id, title, element }));
   const open = tabs(byId("tabs"), byId("panels"), parts, state);
   legend(byId("legend"), state);
+  notices(state, { open, report });
   choices();
   byId("zoom-in").addEventListener("click", () => stage.zoom(1.5));
   byId("zoom-out").addEventListener("click", () => stage.zoom(1 / 1.5));
@@ -73,7 +76,7 @@ function start() {
 
   // A click on a host while a pair is picked, or with Shift, sets an end of the pair.
   const end = (id) => {
-    if (fabric.nodes[id].kind !== "host") return report(`${fabric.nodes[id].name} is no host: paths go from host to host.`);
+    if (fabric.nodes[id].kind !== "host") return report(`${fabric.nodes[id].name} is not a host: a path leads from host to host.`);
     const which = state.picking ?? (state.pair[0] === null || state.pair[1] !== null ? 0 : 1);
     state.set("picking", { picking: state.picking === 0 ? 1 : null });
     state.setPair(...(which ? [state.pair[0], id] : [id, null]));
@@ -146,8 +149,8 @@ function live() {
   }, (how, line) => {
     if (how === "live" && state.connected === false) report("Connected again.");
     else if (line) report(line, true);
-    connection.replaceChildren(mark(how, how === "lost" ? "no connection" : how));
-    if (how !== "connecting") state.set("connection", { connected: how === "live" });
+    connection.replaceChildren(mark(how, ["lost", "exited"].includes(how) ? "no connection" : how));
+    if (how !== "connecting") state.set("connection", { connected: how === "live", connection: how });
   });
   connection.replaceChildren(mark("connecting"));
   state.on("manager connection", () => {
@@ -156,7 +159,7 @@ function live() {
     const { state: own, sweeps, followed } = state.manager;
     // After a disconnect the last state is obsolete.
     manager.hidden = state.connected === false;
-    manager.replaceChildren("subnet manager ", mark(own), " ", many(sweeps, "sweep"), ", ", many(followed, "change"), " followed");
+    manager.replaceChildren("SM ", mark(own), ` ${many(sweeps, "sweep")}, ${many(followed, "partial sweep")}`);
   });
   showHealth();
   // Loads are requested when a part shows them, and again when the routes have changed.

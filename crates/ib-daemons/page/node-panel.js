@@ -21,7 +21,7 @@ export function nodePanel(state, { report, goTo }) {
 class NodePanel {
   constructor(state, report, goTo) {
     Object.assign(this, { state, report, goTo });
-    this.linkCard = h("section", { class: "card link", "aria-label": "Chosen link" });
+    this.linkCard = h("section", { class: "card link", "aria-label": "Selected link" });
     this.head = h("section", { "aria-label": "Selected node" });
     this.ports = new Table({
       label: "Ports",
@@ -38,7 +38,7 @@ class NodePanel {
     });
     this.counters = h("div");
     this.table = new Table({
-      label: "Forwarding table", most: 100,
+      label: "LFT", most: 100,
       columns: [
         { title: "LID", value: ([lid]) => lid, numeric: true },
         { title: "Port", value: ([, port]) => port, numeric: true },
@@ -48,8 +48,8 @@ class NodePanel {
     this.filter = h("input", { type: "text", inputmode: "numeric", placeholder: "LID", "aria-label": "LID to look up", input: () => this.forwarding() });
     this.forwards = h("summary");
     this.details = h("details", {}, this.forwards, h("p", {}, h("label", {}, "Look up ", this.filter)), this.table.element);
-    this.body = h("div", {}, h("h3", {}, "Ports"), h("p", { class: "faint" }, "Packets that went out and came in; choose a port for all counters and its link."), this.ports.element, this.counters, this.details);
-    this.none = h("p", { class: "faint" }, "Choose a node or a link on the drawing, or find a node by its name.");
+    this.body = h("div", {}, h("h3", {}, "Ports"), h("p", { class: "faint" }, "Packets sent and received. Choose a port for all counters and its link."), this.ports.element, this.counters, this.details);
+    this.none = h("p", { class: "faint" }, "Choose a node or a link on the drawing or in the tab Fabric, or find a node by its name.");
     this.element = h("div", {}, this.linkCard, this.head, this.body, this.none);
   }
 
@@ -79,7 +79,7 @@ class NodePanel {
       this.shown = null;
       return this.linkCard.replaceChildren();
     }
-    const down = Boolean(fabric.down[link]), both = (values, write) => `${write(values[2 * link])} out of the first, ${write(values[2 * link + 1])} out of the second`;
+    const down = Boolean(fabric.down[link]), both = (values, write) => `${write(values[2 * link])} →, ${write(values[2 * link + 1])} ←`;
     if (this.shown?.link !== link || this.shown.down !== down) this.shown = this.card(link, down);
     const texts = { now: both(fabric.traffic, rate), pairs: fabric.loadMost ? both(fabric.load, number) : "not known yet" };
     for (const [name, text] of Object.entries(texts)) if (this.shown[name].textContent !== text) this.shown[name].textContent = text;
@@ -93,11 +93,11 @@ class NodePanel {
     const shown = { link, down, now: h("span"), pairs: h("span") };
     const end = ([node, port]) => h("span", {}, jump(fabric.nodes[node].name, () => { state.choose(node, port); this.goTo(node); }), ` port ${port}`);
     renew(this.linkCard,
-      h("h3", {}, `Link ${link} `, mark(down ? "Down" : "Active", down ? "down" : "up")),
+      h("h2", {}, `Link ${link} `, mark(down ? "Down" : "Active", down ? "down" : "up")),
       h("p", {}, end(a), " – ", end(b)),
       terms([
         ["rate", `${width}, ${speed} Gb/s a lane, ${gbit} Gb/s`],
-        ["now", shown.now],
+        ["traffic", shown.now],
         ["host pairs", shown.pairs],
       ]),
       h("p", {}, h("button", { type: "button", id: "toggle-link", class: down ? "restore" : "cut", click: () => this.toggle(), "aria-keyshortcuts": "c" },
@@ -142,7 +142,7 @@ class NodePanel {
     renew(this.head,
       h("h2", {}, node.name),
       ...(description(node) ? [h("p", { class: "description" }, description(node))] : []),
-      ...(state.fabric.missing[node.id] ? [h("p", { class: "problem" }, "Not reached by links that are in use")] : []),
+      ...(state.fabric.missing[node.id] ? [h("p", { class: "problem" }, "Not reached: no path over active links leads from the SM to this node")] : []),
       h("p", { class: "buttons" },
         h("button", { type: "button", id: "show-node", click: () => this.goTo(node.id) }, "Show"),
         ...(node.kind === "host" ? [["Path from here", "pair-from", 0], ["Path to here", "pair-to", 1]].map(([text, id, end]) =>
@@ -160,7 +160,7 @@ class NodePanel {
       ...Object.entries(port.counters ?? {}).map(([name, value]) => [name, number(value)]),
     ])] : []));
     this.details.hidden = !node.lft?.length;
-    this.forwards.textContent = `Forwarding table: ${many(node.lft?.length ?? 0, "LID")}`;
+    this.forwards.textContent = `LFT: ${many(node.lft?.length ?? 0, "LID")}`;
     this.forwarding();
   }
 

@@ -89,12 +89,12 @@ class PathPanel {
     }
     const links = path.hops.filter(({ link }) => link !== null).length;
     this.result.replaceChildren(
-      h("h3", {}, "Path ", path.error ? mark("failed", "interrupted") : mark("active", many(links, "link"))),
+      h("h2", {}, "Path ", path.error ? mark("failed", "interrupted") : mark("active", many(links, "link"))),
       ...(path.error ? [h("p", { class: "problem" }, path.error)] : []),
       terms([["SLID → DLID", `${path.slid} → ${path.dlid}`], ["SL", path.sl], ["routes", `version ${path.routes}`]]),
       this.table(path, former, "Hops", "path-now"),
       ...(former ? [h("h3", { class: "former" }, "Before"), this.table(former, path, "Hops before", "path-before")] : []),
-      h("p", { class: "buttons" }, h("button", { type: "button", id: "resolve", click: () => this.resolve() }, `Ask ${fabric.nodes[pair[0]].name}'s ACM`)));
+      h("p", { class: "buttons" }, h("button", { type: "button", id: "resolve", click: () => this.resolve() }, `Resolve by ACM at ${fabric.nodes[pair[0]].name}`)));
   }
 
   table({ hops, sl }, other, label, id) {
@@ -109,7 +109,7 @@ class PathPanel {
         h("td", { class: "number" }, out ? String(out) : "–"),
         h("td", { class: "number" }, link === null ? "–" : `${sl} / ${vl}`),
         h("td", {}, link === null ? "–" : h("span", {}, jump(`link ${link}`, () => this.state.chooseLink(link)),
-          new_ ? h("span", { class: "sign" }, id === "path-now" ? " new" : " left") : null, down ? h("span", { class: "sign" }, " down") : null)));
+          new_ ? h("span", { class: "sign" }, id === "path-now" ? " new" : " not used") : null, down ? h("span", { class: "sign" }, " down") : null)));
     };
     return h("div", { class: "table" }, h("table", { id, "aria-label": label },
       h("thead", {}, h("tr", {}, ["#", "Node", "In", "Out", "SL / VL", "Output link"].map((title) => h("th", { scope: "col" }, title)))),
@@ -122,8 +122,8 @@ class PathPanel {
     try {
       const { path, microseconds } = await post("resolve", { from, to: fabric.nodes[to].name });
       if (this.state.pair[0] !== from || this.state.pair[1] !== to) return;
-      this.record.replaceChildren(h("h3", {}, "Path record from ACM"), terms([
-        ["answered in", `${number(Math.round(microseconds))} µs`], ...Object.entries(path).map(([key, value]) => [key.toUpperCase(), String(value)]),
+      this.record.replaceChildren(h("h2", {}, "Path record from ACM"), terms([
+        ["response time", `${number(Math.round(microseconds))} µs`], ...Object.entries(path).map(([key, value]) => [key.toUpperCase(), String(value)]),
       ]));
     } catch (error) {
       this.report(error.message, true);

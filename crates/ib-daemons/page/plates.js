@@ -3,12 +3,14 @@
 // Links and nodes are drawn onto off-screen plates, a part of them in each frame. Every frame shows the plates,
 // transformed to the present camera. The front plate is somewhat larger than the stage. Where it does not reach, a plate
 // of the whole fabric behind it is visible. If one frame is enough for everything, every frame draws everything.
+//
+// The first plate is drawn in one frame: until it is complete, there is nothing else to show.
 
 import { laneStep, linkWidth, nodeSize, plainAlpha } from "./styles.js";
 
 const MARGIN = 0.12; // fraction of the stage around it
 const QUICK = 21, SLOW = 36; // ms between two frames
-const FEWEST = 300, FIRST = 3000; // links per frame: minimum, initial number
+const FEWEST = 300; // minimum number of links per frame
 
 /** Keeps the plates up to date and shows them. */
 export class Plates {
@@ -16,7 +18,7 @@ export class Plates {
     this.painter = painter;
     this.fabric = fabric;
     this.version = 0; // of positions and colours
-    this.batch = FIRST;
+    this.batch = Infinity;
     this.free = [];
     this.all = Uint32Array.from(fabric.links.keys());
     this.pitch = () => 1;
@@ -51,6 +53,7 @@ export class Plates {
   // Adapts the number of links per frame to the measured frame rate.
   adapt(interval) {
     if (!this.drew || !(interval > 0) || interval > 1000) return;
+    this.batch = Math.min(this.batch, this.all.length + 1);
     if (interval < QUICK) this.batch = Math.min(this.batch * 1.6, this.all.length + 1);
     else if (interval > SLOW) this.batch = Math.max(FEWEST, this.batch * (interval > 2 * SLOW ? 0.45 : 0.7));
   }
@@ -86,7 +89,7 @@ export class Plates {
   }
 
   draw(plate) {
-    const to = Math.min(plate.list.length, plate.done + Math.ceil(this.batch));
+    const to = this.front ? Math.min(plate.list.length, plate.done + Math.ceil(this.batch)) : plate.list.length;
     this.painter.links(plate, plate.done, to);
     plate.done = to;
     this.drew = true;

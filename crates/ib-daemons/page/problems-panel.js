@@ -28,8 +28,8 @@ export function problemsPanel(state, { goTo }) {
   });
   missing.element.id = "missing";
   down.element.id = "down";
-  const alarms = h("ul", { id: "alarms", role: "alert", "aria-label": "Alarms", class: "plain" });
-  const missingHead = h("h3"), downHead = h("h3"), none = h("p", { id: "no-problems" });
+  const alarms = h("div", { id: "alarms", role: "alert", "aria-label": "Alarms" });
+  const missingHead = h("h2"), downHead = h("h2"), none = h("p", { id: "no-problems" });
   const element = h("div", {}, none, alarms, missingHead, missing.element, downHead, down.element);
 
   const paintAlarms = () => {
@@ -37,15 +37,15 @@ export function problemsPanel(state, { goTo }) {
     if (alarms.dataset.shown === shown) return;
     alarms.dataset.shown = shown;
     alarms.hidden = list.length === 0;
-    alarms.replaceChildren(...list.map(({ kind, since: at, text }) =>
-      h("li", { "data-kind": kind }, h("strong", {}, "Alarm"), ` since ${new Date(at * 1000).toLocaleTimeString()}: ${text}`)));
+    alarms.replaceChildren(h("h2", {}, "Alarms"), h("ul", { class: "plain" }, list.map(({ kind, since: at, text }) =>
+      h("li", { "data-kind": kind }, h("strong", {}, "Alarm"), ` since ${new Date(at * 1000).toLocaleTimeString()}: ${text}`))));
   };
   // Switches first, because a missing switch disconnects its hosts.
   const rank = (node) => -fabric.nodes[node].rank;
   const paint = () => {
     paintAlarms();
     const count = fabric.missingList.length + fabric.downList.length + (state.manager?.alarms.length ?? 0);
-    none.textContent = count ? "" : "No alarms, all nodes are reached, all links are in use.";
+    none.textContent = count ? "" : "No problems: no alarms, all nodes are reached, all links are active.";
     none.hidden = count > 0;
     for (const [head, table, list, text] of [
       [missingHead, missing, fabric.missingList, `${many(fabric.missingList.length, "node")} not reached`],

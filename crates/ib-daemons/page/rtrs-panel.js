@@ -20,7 +20,7 @@ class RtrsPanel {
     Object.assign(this, { state, report });
     this.device = h("div", { id: "device" });
     this.seconds = h("input", { type: "number", id: "seconds", min: "1", max: "600", value: "5" });
-    this.run = h("button", { id: "exercise" }, "Write and read back");
+    this.run = h("button", { id: "exercise" }, "Run the load generator");
     this.progress = h("p", { id: "progress", "aria-live": "polite" });
     this.form = h("form", { class: "buttons", submit: (event) => { event.preventDefault(); this.exercise(); } },
       this.run, h("label", {}, " for ", this.seconds, " seconds"));
@@ -48,7 +48,7 @@ class RtrsPanel {
     if (!(seconds >= 1 && seconds <= 600)) return this.report("Expected 1 to 600 seconds.");
     try {
       await post("exercise", { seconds });
-      this.report(`disk0 is written and read for ${seconds} seconds. Links show traffic as it goes.`);
+      this.report(`The load generator runs for ${seconds} s. “Link color: traffic” shows the packets.`);
     } catch (error) {
       this.report(error.message, true);
     }
@@ -57,7 +57,7 @@ class RtrsPanel {
 
   paint(session, { running, done, errors }) {
     if (!session.device) {
-      this.device.replaceChildren(h("p", { class: "faint" }, "This fabric has no block device: that takes two hosts."));
+      this.device.replaceChildren(h("p", { class: "faint" }, "This fabric has no block device, because a block device needs two hosts."));
       this.form.hidden = true;
       return;
     }
@@ -65,7 +65,7 @@ class RtrsPanel {
     this.form.hidden = false;
     this.run.disabled = running;
     this.device.replaceChildren(h("h2", {}, device), terms([
-      ["size", size(session.size)], ["NBD", h("code", {}, nbd ?? "none")], ["programs", many(programs, "program")],
+      ["size", size(session.size)], ["NBD", h("code", {}, nbd ?? "none")], ["NBD clients", number(programs)],
     ]));
     this.progress.textContent = running || done ? `${running ? "Running: " : ""}${bytes(done)} written and compared${errors ? `, ${many(errors, "error")}` : ", no errors"}` : "";
     this.progress.classList.toggle("problem", errors > 0);
@@ -80,7 +80,7 @@ class RtrsPanel {
 
   path(path) {
     const { state } = this, name = (node) => state.fabric.nodes[node].name, { latency } = path;
-    const show = jump("show its path", () => { state.setPair(path.from, path.to); });
+    const show = jump("show the path", () => { state.setPair(path.from, path.to); });
     show.dataset.path = String(path.index);
     return h("section", { class: "card" },
       h("h3", {}, `Path ${path.index} `, mark(String(path.state))),

@@ -24,6 +24,7 @@ export class State {
   heard = false; // true after the first event
   log = []; // [time, line]
   connected = null; // false while disconnected: no automatic requests
+  connection = "connecting"; // or "live", "lost" (no response), "exited" (connection refused), "ended" (unknown address)
   tab = "problems";
   #listeners = new Map();
 

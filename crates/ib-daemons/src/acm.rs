@@ -18,6 +18,7 @@
 mod config;
 mod console;
 mod daemon;
+mod data;
 mod datagrams;
 mod device;
 mod ipoib;
@@ -33,6 +34,7 @@ mod umad;
 pub use config::{AcmConfig, DEFAULT_SOCKET, PortSelection};
 pub use console::{AcmRequest, name as console_name};
 pub use daemon::run;
+pub use data::{AcmCachedAddress, AcmFlushed, AcmStatus};
 pub use device::DevicePort;
 pub use server::{ListenError, RejectedClients, Server, ServerOptions};
 pub use sim::SimPorts;

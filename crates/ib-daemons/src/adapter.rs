@@ -9,7 +9,7 @@ use ib_device::{AttachedOptions, Device, DeviceOptions};
 use ib_types::Mtu;
 
 use crate::error::DaemonError;
-use crate::message::say;
+use crate::message::note;
 
 /// Options of an HCA at a port of a simulated fabric.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub fn open(options: DeviceOptions) -> Result<Device, DaemonError> {
     let mut was_reported = false;
     device.on_zero_checksum(move |peer| {
         if !std::mem::replace(&mut was_reported, true) {
-            say!(
+            note!(
                 "{peer}: packets with a UDP checksum of zero are dropped; Linux soft RoCE sends such packets, and \
                  --allow-zero-checksum accepts them"
             );
@@ -60,7 +60,7 @@ pub fn attach(options: &PortOptions) -> Result<Device, DaemonError> {
     let mut device = Device::attach(&options_of_device).map_err(DaemonError::failed)?;
     if let Some(service) = name_service(options.acm.as_deref()) {
         device.resolve_through(service, |address, why| {
-            say!("{address}: no path by ACM: {why}; querying the SA");
+            note!("{address}: no path by ACM: {why}; querying the SA");
         });
     }
     Ok(device)

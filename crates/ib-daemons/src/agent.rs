@@ -13,7 +13,7 @@ use ib_wire::mad::{Method, MgmtClass};
 
 use crate::error::{DaemonError, Verdict};
 use crate::mad_port::{MadPort, MadPortConfig};
-use crate::message::say;
+use crate::message::{note, say};
 
 /// Configuration of the agent.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
     // arrived.
     let arrival_port = (port.number > 0).then_some(port.number);
     if arrival_port.is_none() {
-        say!(
+        note!(
             "port 0 of switch {}: the link does not report the port of arrival of requests; responses \
             state this",
             port.node_guid
@@ -80,7 +80,7 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
         }
     }
     let counters = agent.counters();
-    say!(
+    note!(
         "{} requests answered, {} of them arrived at another port than expected; {} refused, {} ignored",
         counters.answered,
         counters.mismatches,

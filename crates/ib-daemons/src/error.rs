@@ -12,6 +12,9 @@ pub enum DaemonError {
     /// The configuration, a file or the system prevents the daemon from running. The message names the cause.
     #[error("{0}")]
     Failed(String),
+    /// A signal stopped the process before it had finished its task. The message names the task.
+    #[error("{0}")]
+    Interrupted(String),
     /// The daemon failed and has already printed the message.
     #[error("the error was reported already")]
     Reported,
@@ -29,7 +32,7 @@ impl DaemonError {
     /// Returns the message.
     pub(crate) fn into_message(self) -> String {
         match self {
-            Self::Failed(message) => message,
+            Self::Failed(message) | Self::Interrupted(message) => message,
             Self::Reported | Self::OutputClosed => self.to_string(),
         }
     }

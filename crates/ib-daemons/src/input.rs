@@ -8,7 +8,7 @@ use ib_topology::Fabric;
 use ib_topology::read::{Included, is_message, read_with};
 
 use crate::error::DaemonError;
-use crate::message::say;
+use crate::message::note;
 use crate::routing_files::MOST_WARNINGS;
 
 /// Maximum size of an input file in bytes.
@@ -60,10 +60,10 @@ pub fn fabric_file(path: &Path) -> Result<Fabric, DaemonError> {
     let lines = text.lines().zip(1..).map(|(line, number)| (line.trim_ascii_start(), number));
     let messages: Vec<(&str, u32)> = lines.filter(|(line, _)| is_message(line)).collect();
     for (line, number) in messages.iter().take(MOST_WARNINGS) {
-        say!("{name}:{number}: ignored the message `{line}`");
+        note!("{name}:{number}: ignored the message `{line}`");
     }
     if let Some(more) = messages.len().checked_sub(MOST_WARNINGS + 1) {
-        say!("{name}: {} more warnings like these", more + 1);
+        note!("{name}: {} more warnings like these", more + 1);
     }
     Ok(fabric)
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ib_types::text::escaped_message;
 use jiff::ZonedDateTime;
 
-use crate::message::say;
+use crate::message::{note, say};
 
 /// Log level of errors.
 pub const ERROR: u8 = 0x01;
@@ -248,7 +248,7 @@ fn open(path: &Path, erases: bool) -> io::Result<(File, u64)> {
             let why = format!("found mode {mode:03o}, {expected}, and cannot change it: {error}");
             io::Error::new(error.kind(), why)
         })?;
-        say!(
+        note!(
             "{}: found mode {mode:03o}, {expected}: it is {:03o} now",
             path.display(),
             mode & !0o002

@@ -16,8 +16,6 @@ use crate::host::device_and_port;
 pub struct MadPortConfig {
     /// Name of the simulator from the option `--attach`. If the name is empty, the environment names the simulator.
     pub attach: Option<String>,
-    /// Name of the simulator from the option `--ibsim`. If the name is empty, the environment names the simulator.
-    pub ibsim: Option<String>,
     /// The node of the simulated fabric at whose port MADs are sent and received.
     pub node: Option<String>,
     /// The HCA of this machine, as `DEV` or `DEV:PORT`; `None` accepts any HCA.
@@ -47,7 +45,7 @@ impl MadPort<'_> {
         umad: &UmadOptions,
         serves: bool,
     ) -> Result<Self, DaemonError> {
-        let name = args.attach.as_ref().or(args.ibsim.as_ref());
+        let name = args.attach.as_ref();
         if name.is_some() || args.node.is_some() {
             let attach = attach(name.map_or("", String::as_str), args.node.as_deref())?;
             let attach = Attach { is_sm: serves, ..attach };
@@ -93,7 +91,7 @@ pub(crate) fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonErr
 /// Finds the port of an HCA that the options select.
 fn device(args: &MadPortConfig) -> Result<UmadDevice, DaemonError> {
     let no_ports = |error: ib_umad::UmadError| {
-        let hint = "a simulated fabric is reached with --ibsim, --attach or --sim";
+        let hint = "a simulated fabric is reached with --attach or --sim";
         DaemonError::Failed(format!("{error}; {hint}"))
     };
     let Some(text) = &args.device else {

@@ -1,4 +1,4 @@
-//! Captures of this process's QPs: the capture that the option `--capture` starts, and captures that other processes
+//! Captures of this process's QPs: the capture that the option `--pcap` starts, and captures that other processes
 //! request.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use ib_control::capture::{
 use ib_hca::trace::{PacketTrace, Selection};
 
 use crate::error::DaemonError;
-use crate::message::say;
+use crate::message::{note, say};
 
 /// True if this process has written an incomplete capture file or fabric recording. The flag is global, because
 /// captures can also fail after the command has returned, when its HCAs are dropped.
@@ -106,7 +106,7 @@ fn print_result(recorded: &Recorded) {
     let captured = sum(|it| it.captured.all());
     let (overwritten, noted) = (sum(|it| it.overwritten.all()), sum(|it| it.noted.all()));
     match &recorded.error {
-        None => say!("{path}: {captured} packets captured, {overwritten} overwritten, of {noted}"),
+        None => note!("{path}: {captured} packets captured, {overwritten} overwritten, of {noted}"),
         Some(error) => {
             let unwritten = sum(|it| it.unwritten.all());
             say!(

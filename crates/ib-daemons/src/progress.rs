@@ -5,14 +5,19 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A status line on standard error; disabled if standard error is not a terminal.
+/// A status line on standard error; disabled if standard error is not a terminal, or if only errors are printed.
 pub struct Progress(ProgressBar);
 
 impl Progress {
     /// Starts the status line with the name of the first step.
     #[must_use]
     pub fn start(what: &'static str) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+        let target = if crate::message::is_quiet() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr_with_hz(5)
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
         bar.set_style(spinner());
         bar.set_message(what);
         bar.enable_steady_tick(Duration::from_millis(200));

@@ -39,6 +39,7 @@ mod shared;
 mod shown;
 
 pub use console::SmRequest;
+pub use console::data::{MetricSample, SmRoutes, SmStatus, SmTable};
 pub(crate) use daemon::{Daemon, News};
 pub use drive::{Report, SubnetUp, run};
 pub use options::{ManagerOptions, PartitionsSource, SmConfigSource, SmPort};

@@ -6,7 +6,7 @@
 //! | [`hosts`] | hosts of a simulated fabric within the simulator's process, with ACM services and block devices |
 //! | `serve` | the event loop of simulator, SM, hosts and page |
 //! | `embedded_hosts` | the hosts: an ACM service at each, and a block device between some of them |
-//! | `self_test` | the self-test of `--check` |
+//! | `self_test` | the self-test, which `ibfabric selftest` runs |
 //! | [`web`] | the HTTP server of the page and its API |
 //! | `page` | the responses of the page's API |
 //! | `load_generator` | the load generator of the block device |
@@ -38,9 +38,10 @@ mod serve;
 mod tables;
 pub mod web;
 
-pub use config::UpConfig;
+pub use config::{SelfTestConfig, Task, UpConfig};
 use embedded_hosts::EmbeddedHosts;
 use page::Page;
+pub use self_test::report_schema;
 
 /// Simulates a fabric with its SM and hosts until a signal stops the process or the self-test has finished.
 ///
@@ -55,7 +56,7 @@ pub fn run(
     let sim_config = sim_config(config);
     let simulation = Simulation::new(&fabric, &sim_config)?;
     let server = Server::bind(Address::Name(config.socket.clone()))
-        .map_err(|error| DaemonError::Failed(format!("{error}; --socket selects another name")))?;
+        .map_err(|error| DaemonError::Failed(format!("{error}; --name selects another name")))?;
     let page = page(config, &fabric)?;
     let hosts = EmbeddedHosts::new(config, fabric, page)?;
     serve::run(simulation.into_server(server, &sim_config)?, hosts, output)
@@ -75,7 +76,7 @@ fn sim_config(config: &UpConfig) -> SimConfig {
 
 /// Starts to serve the web page, if configured.
 fn page(config: &UpConfig, fabric: &Fabric) -> Result<Option<Page>, DaemonError> {
-    let Some(port) = config.http else { return Ok(None) };
+    let Task::Serve { http: Some(address), .. } = config.task else { return Ok(None) };
     let names = (&*config.fabric_name, &*config.engine.to_string(), &*config.socket);
-    Page::start(port, fabric.clone(), names).map(Some)
+    Page::start(address, fabric.clone(), names).map(Some)
 }

@@ -1,7 +1,7 @@
 //! Measures the throughput of one thread that drives two HCAs and a simulated fabric with one
 //! switch. The HCAs transfer WRITEs of 1 MiB in packets of 4096 bytes.
 //!
-//! The optional argument is the duration in seconds.
+//! The optional argument is the duration of the measurement in seconds.
 
 #[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/fabric/lab.rs"]
@@ -30,7 +30,7 @@ fn main() {
     let qps = lab.connect(0, 1);
     let (from, to) = (lab.region(0, LENGTH), lab.region(1, LENGTH));
     let data: Vec<u8> = (0..LENGTH).map(|at| (at / 4 + at) as u8).collect();
-    from.memory.write(0, &data).expect("room");
+    from.memory.write(0, &data).expect("the data fits into the memory");
     let start = Instant::now();
     let (began, steps) = (lab.sim.now(), lab.sim.steps());
     let mut posted = 0;

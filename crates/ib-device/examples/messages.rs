@@ -1,9 +1,9 @@
 //! Sends messages between two HCAs on the loopback device. One thread drives both. The arguments
 //! are the size of a message in bytes, and the number of messages.
 //!
-//! The example serves to count instructions: `valgrind --tool=callgrind
-//! target/release/examples/messages 4096 20000`. With a third argument, the sender's packets are
-//! traced, with this many payload bytes of each message.
+//! The example serves to count instructions: `valgrind --tool=callgrind target/release/examples/messages 4096 20000`.
+//! If a third argument is given, the packets of the sending queue pair are traced. The argument is the number of
+//! payload bytes that the trace records of each message.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -33,13 +33,15 @@ fn end(length: usize) -> Host {
     options.seed = Some([7; 32]);
     let mut device = Device::open(options).expect("the loopback device exists");
     let hca = device.hca();
-    let pd = hca.alloc_pd().expect("room");
-    let cq = hca.create_cq(1 << 10).expect("room");
+    let pd = hca.alloc_pd().expect("the HCA has room");
+    let cq = hca.create_cq(1 << 10).expect("the HCA has room");
     let cap = QpCap { max_send_wr: 64, max_recv_wr: 64, ..QpCap::default() };
     let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
-    let qp = hca.create_qp(pd, &init).expect("room");
-    let memory = Memory::zeroed(length).expect("memory");
-    let mr = hca.reg_mr(pd, (&memory, 0, length), 0, AccessFlags::ALL).expect("a region");
+    let qp = hca.create_qp(pd, &init).expect("the HCA has room");
+    let memory = Memory::zeroed(length).expect("the system has memory");
+    let mr = hca
+        .reg_mr(pd, (&memory, 0, length), 0, AccessFlags::ALL)
+        .expect("the range is in the memory");
     let key = hca.key(mr).expect("the memory region exists");
     device.prepare(qp, AccessFlags::ALL).expect("the queue pair is in state Reset");
     Host { device, qp, cq, key, _memory: memory }
@@ -73,7 +75,7 @@ fn main() {
     one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("the server accepts");
     let mut other = server.join().expect("the server accepts");
     let _kept = numbers.next().map(|payload| {
-        let payload = payload.try_into().expect("up to 4096 bytes are kept");
+        let payload = payload.try_into().expect("a trace records at most 4096 payload bytes");
         let options = PacketTrace { payload, ..PacketTrace::default() };
         one.device.hca().trace_packets(one.qp, options).expect("the queue pair has no trace yet")
     });
@@ -84,7 +86,7 @@ fn main() {
         while posted < count && posted - done < MOST {
             let data = Data::One(Sge { addr: 0, length: size as u32, lkey: one.key });
             let wr = SendWr { wr_id: posted, op: SendOp::Write { to, imm: None }, data, flags };
-            one.device.hca().post_send(clock::now(), one.qp, wr).expect("room");
+            one.device.hca().post_send(clock::now(), one.qp, wr).expect("the send queue has room");
             posted += 1;
         }
         one.device.progress().expect("no system call fails");

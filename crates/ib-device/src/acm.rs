@@ -49,7 +49,8 @@ pub(crate) fn query_path(
             if found.sgid == own {
                 return Ok(found);
             }
-            // The service has returned a path that starts at another port of this machine.
+            // The service has returned a path that starts at another port of this machine. So the path from `own` is
+            // queried.
             found.dgid
         }
     };

@@ -28,7 +28,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Number of empty polls of the rings between two polls of the simulator's socket.
 const POLLS_PER_SOCKET_POLL: u32 = 256;
 
-/// A port of a simulator, and the cached paths that start at the port.
+/// A port of a simulated fabric, and the cached paths that start at the port.
 pub(crate) struct Attached {
     pub(crate) port: AttachedPort,
     requester: Requester,
@@ -38,10 +38,10 @@ pub(crate) struct Attached {
     /// Number of received packets. The packets have no ICRC, because the fabric drops corrupted
     /// packets itself.
     pub(crate) received: u64,
-    /// True if a packet could not be sent because the ring is full.
+    /// True if a packet could not be sent because the ring to the simulator is full.
     waits: bool,
     looks: u32,
-    /// MADs that wait for a free slot of the ring.
+    /// MADs that wait for a free slot of the ring to the simulator.
     pub(crate) unsent: VecDeque<Datagram>,
 }
 
@@ -199,7 +199,7 @@ impl Attached {
         let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
         let timing = Timing { timeout: RESPONSE_TIMEOUT, ..Timing::default() };
         let request = Request::new(remote, mad).with_timing(timing);
-        self.requester.start(request).expect("Get has a response");
+        self.requester.start(request).expect("the method `Get` has a response");
     }
 
     /// Returns the result of the path query to the SA: the path or the reason of the failure. A

@@ -26,13 +26,13 @@ use crate::engines::Engines;
 use crate::event::DeviceEvent;
 use crate::options::{AttachedOptions, DeviceError, DeviceOptions, seeds};
 
-/// Counters of received packets, by ICRC check.
+/// Counters of received packets, by the result of the ICRC check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Packets with a fully checked ICRC.
+    /// IPv6 packets whose ICRC is right.
     pub verified: u64,
-    /// Packets whose ICRC is right for one of the possible IP identifications. The system does not
-    /// report the packet's IP identification.
+    /// IPv4 packets whose ICRC is right for one of the possible identifications. The ICRC covers the identification,
+    /// but the system does not report it. Packets with an unchecked ICRC are also counted here.
     pub consistent: u64,
     /// Packets with a wrong ICRC.
     pub icrc_errors: u64,
@@ -68,10 +68,11 @@ pub struct Device {
 /// Callbacks that the caller has set.
 #[derive(Default)]
 struct Callbacks {
-    /// Callback that gets the packet readers of queue pairs that a trace selection
+    /// Callback of [`Device::on_traced`]. Gets the packet reader of a queue pair that a trace selection
     /// ([`Hca::select`]) traces.
     traced: Option<OnTraced>,
-    /// Callback that gets the sender of packets that are dropped because they have no UDP checksum.
+    /// Callback of [`Device::on_zero_checksum`]. Gets the sender of a packet that was dropped because its UDP checksum
+    /// is zero.
     refused: Option<OnRefused>,
 }
 
@@ -86,7 +87,8 @@ const ROUND: usize = 64;
 /// Option 1 means that IPv4 identifications are below 64.
 const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
-/// A connection reserves this many bytes of the interface's MTU for headers, as in Linux.
+/// Number of bytes of the interface's MTU that are reserved for headers. The rest limits a connection's path MTU, as
+/// in Linux.
 const CONNECTION_HEADERS: u32 = 96;
 
 impl Device {
@@ -98,7 +100,8 @@ impl Device {
         let address = options.address;
         let failed = |doing| move |source| DeviceError::Io { doing, source };
         let interfaces = RoceInterface::all().map_err(failed("listing interfaces"))?;
-        // Every address in 127.0.0.0/8 is local, but the interface lists only one of them.
+        // Every address in 127.0.0.0/8 is local, but the interface lists only one of them. Any loopback address
+        // therefore selects this interface.
         let fits = |own: &IpAddr| *own == address || own.is_loopback() && address.is_loopback();
         let interface = interfaces.into_iter().find(|it| it.addresses.iter().any(fits));
         let interface = interface.ok_or(DeviceError::NoInterface(address))?;
@@ -111,7 +114,7 @@ impl Device {
         let connection_mtu = connection.unwrap_or(Mtu::B256).min(active);
         let socket = RoceSocket::bind(&RoceOptions { address, ..options.socket.clone() })?;
         let [seed, cm_seed] = seeds(options.seed)?;
-        // Two HCAs on one machine need different GUIDs.
+        // Two HCAs on one machine need different GUIDs, so the GUID depends on address and UDP port.
         let other =
             if interface.addresses.contains(&address) { 0 } else { gid_of(address).0 as u64 };
         let guid = Guid(interface.guid().0 ^ other ^ u64::from(socket.port() ^ 4791) << 24);
@@ -153,7 +156,7 @@ impl Device {
             qpns: qpn_block(details.qpn_block),
             ..HcaConfig::new(own.node_guid, vec![own.gid()])
         };
-        let first = u32::from_ne_bytes(*cm_seed.first_chunk().expect("32 bytes"));
+        let first = u32::from_ne_bytes(*cm_seed.first_chunk().expect("the seed has 32 bytes"));
         let cm = CmConfig { ca_guid: own.node_guid, ..CmConfig::default() };
         let engines = Engines::new(config, seed, cm, cm_seed);
         let link = Link::Attached(Box::new(Attached::new(port, first)));
@@ -392,8 +395,8 @@ impl Device {
         self.hand_over_traces();
     }
 
-    /// Passes the packet readers of queue pairs that a trace selection ([`Hca::select`]) has begun
-    /// to trace to the callback of [`Self::on_traced`].
+    /// Calls the callback of [`Self::on_traced`] for each queue pair that a trace selection ([`Hca::select`]) has
+    /// begun to trace. The callback gets the packet reader of the queue pair.
     pub fn hand_over_traces(&mut self) {
         while let Some(on_traced) = &mut self.callbacks.traced
             && let Some((selection, reader)) = self.engines.hca.poll_selected()
@@ -423,9 +426,9 @@ impl Device {
         self.callbacks.traced = Some(Box::new(take));
     }
 
-    /// Sets the callback that gets the sender of packets that are dropped because of a UDP checksum
-    /// of zero ([`RoceOptions::allow_zero_checksum`]). After each batch of received packets, the
-    /// callback gets the last such sender.
+    /// Sets a callback for packets that are dropped because their UDP checksum is zero
+    /// ([`RoceOptions::allow_zero_checksum`]). After each batch of received packets that contains such packets, the
+    /// callback gets the sender of the last one.
     pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
         self.callbacks.refused = Some(Box::new(take));
     }
@@ -459,7 +462,7 @@ impl Device {
             };
             match socket.sender.push_next(next) {
                 Ok(true) => moved = true,
-                // Packets without a route are dropped, as on any network.
+                // Packets without a route or with an invalid length are dropped, as on any network.
                 Err(PushError::Route { .. } | PushError::Length { .. }) => {}
                 Ok(false) | Err(_) => break,
             }
@@ -512,8 +515,8 @@ impl Device {
         }
     }
 
-    /// Completes a wait of the caller. `rang` tells which descriptors of the simulator's port
-    /// became readable; they are processed here. Does nothing on Ethernet.
+    /// Completes a wait of the caller, and processes the descriptors of [`AttachedPort::files`] that became readable.
+    /// `rang` is true for each of these descriptors. Does nothing on Ethernet.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected.

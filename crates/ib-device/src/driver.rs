@@ -40,8 +40,8 @@ enum Command {
     Drain(Arc<CompletionBuffer>),
 }
 
-/// A queue pair, and the counts of its posted sends and receives that the driver thread has not
-/// passed to the engine yet.
+/// A queue pair. `sends` and `receives` count its posted requests that the driver thread has not passed to the engine
+/// yet.
 struct QpSlots {
     qp: QpId,
     number: Qpn,
@@ -103,7 +103,7 @@ impl Driver {
     /// # Errors
     /// Fails if the system has no more descriptors or threads.
     pub fn start(mut device: Device) -> io::Result<Self> {
-        // The driver thread spins instead of the device, so that it also polls commands.
+        // The driver thread spins itself instead of `Device::wait`, so that it polls commands while it spins.
         let spin = std::mem::take(&mut device.spin);
         let alarm = Alarm::new()?;
         let shared = Shared {
@@ -124,7 +124,7 @@ impl Driver {
         };
         let thread =
             std::thread::Builder::new().name("ibfabric-rdma".to_owned()).spawn(move || {
-                // However the driver thread ends, its guard wakes all waiting threads.
+                // However the driver thread ends, its guard wakes the threads that wait for results of commands.
                 let guard = StopGuard(Arc::clone(&work.shared));
                 let result = work.run(&alarm);
                 drop(work);
@@ -209,8 +209,8 @@ impl DriverHandle {
         }))
     }
 
-    /// Returns a completion queue for any thread, which holds up to `most` completions. The driver
-    /// thread moves the completions of the engine's CQ there.
+    /// Returns a completion queue for any thread, which holds up to `most` completions. The driver thread moves the
+    /// completions of the engine's CQ into this completion queue.
     ///
     /// # Errors
     /// Fails if the driver thread has ended.
@@ -302,13 +302,13 @@ fn check(data: &Data, most: u32, most_inline: u32) -> Result<(), PostError> {
 }
 
 impl DrivenCq {
-    /// Returns the next completion that the driver thread has moved here, if any.
+    /// Returns the next completion that the driver thread has moved into this completion queue, if any.
     #[must_use]
     pub fn poll(&self) -> Option<Wc> {
         self.0.queue.pop()
     }
 
-    /// Waits for a completion, with a timeout.
+    /// Waits for a completion; `None` if none arrives within `patience`.
     #[must_use]
     pub fn wait(&self, patience: Duration) -> Option<Wc> {
         let end = WallClock::now() + patience;
@@ -329,8 +329,8 @@ impl DrivenCq {
     }
 }
 
-/// When the driver thread ends, this guard drops outstanding commands. Threads that wait for their
-/// results are woken.
+/// When the driver thread ends, this guard drops outstanding commands. This wakes the threads that wait for the
+/// results of the commands.
 struct StopGuard(Arc<Shared>);
 
 impl Drop for StopGuard {
@@ -472,7 +472,7 @@ impl DriverThread {
         self.device.hca().modify_qp(clock::now(), slots.qp, &attr).ok();
     }
 
-    /// Delivers completions; returns true if there were any.
+    /// Moves completions into the completion buffers; returns true if there were any.
     fn drain(&mut self) -> bool {
         let mut moved = false;
         for buffer in &self.drained {

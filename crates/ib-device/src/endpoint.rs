@@ -29,22 +29,22 @@ pub struct EndpointOptions {
     pub initiator_depth: u8,
     /// Operations that the peer may request.
     pub access: AccessFlags,
-    /// Maximum path MTU, if smaller than that of the path.
+    /// Upper limit of the path MTU in [`Device::connect`]; `None` for the limit of the path only.
     pub mtu: Option<Mtu>,
     /// ACK timeout: 4.096 µs × 2^value.
     pub ack_timeout: u8,
-    /// ACK timeout that a connection request proposes to the peer. A connection to Linux 6.1 fails
-    /// if this timeout is too short.
+    /// ACK timeout that a connection request proposes to the peer, encoded like `ack_timeout`. A connection to Linux
+    /// 6.1 fails if this timeout is too short.
     pub peer_ack_timeout: u8,
     /// Private data: at most 56 bytes in a request and 196 in a reply.
     pub private_data: Vec<u8>,
-    /// Time limit to connect.
+    /// Maximum time that [`Device::connect`] waits for the reply to a connection request.
     pub patience: Duration,
 }
 
 impl Default for EndpointOptions {
-    /// Returns options with 16 READs in each direction, all remote access flags, and a time limit
-    /// of 10 s. The ACK timeout is 67 ms; the one proposed to the peer is 2.1 s.
+    /// Returns options with 16 outstanding READs and atomics in each direction, all access flags, and a time limit of
+    /// 10 s. The ACK timeout of this HCA is 67 ms. The ACK timeout proposed to the peer is 2.1 s.
     fn default() -> Self {
         Self {
             responder_resources: 16,
@@ -64,11 +64,11 @@ impl Default for EndpointOptions {
 pub struct Endpoint {
     /// The queue pair.
     pub qp: QpId,
-    /// Its connection.
+    /// The connection of the queue pair.
     pub connection: ConnectionId,
-    /// The peer.
+    /// Address of the peer.
     pub peer: SocketAddr,
-    /// Private data of the peer.
+    /// Private data that the peer has sent in its connection request or reply.
     pub private_data: Vec<u8>,
     /// Path MTU.
     pub mtu: Mtu,
@@ -78,7 +78,7 @@ pub struct Endpoint {
 #[derive(Debug)]
 pub struct Request {
     requested: Box<Requested>,
-    /// The client.
+    /// Address of the client. The port is 0 if the request has no `rdma_cm` header.
     pub peer: SocketAddr,
 }
 
@@ -89,60 +89,59 @@ impl Request {
         &self.requested.private_data
     }
 
-    /// Returns the `rdma_cm` port that the client requests; `None` for another service ID.
+    /// Returns the `rdma_cm` port that the client requests; `None` if the service ID is not an `rdma_cm` port.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.requested.service_id.to_port().map(|(_, port)| port)
     }
 
-    /// Returns the number of outstanding READs and atomics that the client requests.
+    /// Returns how many READs and atomics the client wants to have outstanding at this HCA.
     #[must_use]
     pub fn initiator_depth(&self) -> u8 {
         self.requested.req.initiator_depth
     }
 }
 
-/// The reason why a connection fails.
+/// The reason why [`Device::connect`] or [`Device::accept`] fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The peer rejects the connection.
     #[error("{peer} refuses the connection: {reason}")]
     Rejected {
-        /// The peer.
+        /// Address of the peer.
         peer: SocketAddr,
         /// The reason of the rejection.
         reason: RejectReason,
-        /// Maximum path MTU of the peer, if the peer has rejected the proposed path MTU and reports
-        /// another.
+        /// Maximum path MTU of the peer, if the peer has rejected the proposed path MTU and reports its maximum.
         mtu: Option<Mtu>,
     },
     /// The peer does not respond.
     #[error("{peer} does not answer")]
     Unreachable {
-        /// The peer.
+        /// Address of the peer.
         peer: SocketAddr,
     },
     /// The peer requests a partition to which this HCA's port does not belong.
     #[error("{peer} requests partition {:#06x}, but the local port is not a member", p_key.0)]
     Partition {
-        /// The peer.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// The partition's key.
+        /// P_Key of the partition.
         p_key: PKey,
     },
     /// The client requests that packets be sent to an address other than its own.
     #[error("{peer} requests packets to {named}: expected its own address")]
     OtherAddress {
-        /// The peer.
+        /// Address of the client.
         peer: SocketAddr,
-        /// The address to which the client requests packets.
+        /// The destination address that the client requests for packets.
         named: IpAddr,
     },
     /// The path to the peer cannot be found.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The connection manager refuses the request.
+    /// This HCA's connection manager has refused a call, for example because the connection request has expired.
     #[error("connecting: {0}")]
     Cm(#[from] CmError),
     /// The state or attributes of the queue pair cannot be changed.
@@ -159,17 +158,15 @@ pub enum ConnectError {
 /// Code of the RNR NAK timer: 12 means 0.64 ms.
 const MIN_RNR_TIMER: u8 = 12;
 
-/// Maximum value of the retry counts.
+/// Value of the retry count and of the RNR retry count: 7, the maximum.
 const RETRIES: u8 = 7;
 
 impl Device {
-    /// Connects a queue pair in state `Reset` to an IP address and port, as an `rdma_cm` client
-    /// does. If the peer rejects the path MTU and reports a smaller one, the call retries with the
-    /// smaller path MTU.
+    /// Connects a queue pair in state `Reset` or `Init` to an IP address and port, as an `rdma_cm` client does. If the
+    /// peer rejects the path MTU and reports a smaller one, the call retries with the smaller path MTU.
     ///
     /// # Errors
-    /// Fails if the peer rejects the request or does not respond, or if the queue pair is in
-    /// another state.
+    /// Fails if the peer rejects the request or does not respond, or if the queue pair is in any other state.
     pub fn connect(
         &mut self,
         qp: QpId,
@@ -319,11 +316,12 @@ impl Device {
         self.engines.hca.modify_qp(clock::now(), qp, &init)
     }
 
-    /// Accepts a connection request with a queue pair in state `Reset` or `Init`. The caller can
-    /// post receives in state `Init` before.
+    /// Accepts a connection request with a queue pair in state `Reset` or `Init`. To post receives before the call, the
+    /// caller brings the queue pair into state `Init` by [`Device::prepare`].
     ///
     /// # Errors
-    /// Fails if the request has expired, or if the queue pair is in another state.
+    /// Fails if the request has expired, or if the queue pair is in any other state. Fails and rejects the request if
+    /// this HCA cannot use the path MTU, P_Key or address in the request.
     pub fn accept(
         &mut self,
         qp: QpId,
@@ -401,7 +399,7 @@ impl Device {
         self.engines.cm.reject(clock::now(), request.requested.id, reason, private_data)
     }
 
-    /// Disconnects. Waits until the peer confirms the disconnect or the time limit expires.
+    /// Closes a connection. Waits until the peer confirms the disconnect, at most for the time `patience`.
     ///
     /// # Errors
     /// Fails if a system call fails.

@@ -56,7 +56,8 @@ impl Engines {
     /// Sends the messages of the connection manager and queues its events.
     pub(crate) fn collect_cm(&mut self) {
         while let Some((route, mad)) = self.cm.poll_transmit() {
-            // If the queue is full, the MAD is lost; its requester retransmits it.
+            // If the HCA's queue of MADs is full, the MAD is dropped. The connection manager recovers as if the
+            // network had lost the MAD.
             self.hca.send_mad(route, mad);
         }
         while let Some(event) = self.cm.poll_event() {

@@ -90,7 +90,7 @@ pub enum DeviceError {
         /// MTU of the interface.
         mtu: u32,
     },
-    /// The simulator refused the port.
+    /// The HCA could not be attached to the simulator.
     #[error(transparent)]
     Attach(#[from] AttachError),
     /// The port did not become Active in time.
@@ -98,9 +98,9 @@ pub enum DeviceError {
         "port {number} of {node} is not active: expected a subnet manager, such as that of `ibfabric sim --sm`"
     )]
     NotActive {
-        /// Name of the node.
+        /// Name of the node that has the port.
         node: String,
-        /// Port number.
+        /// Number of the port at the node.
         number: u8,
     },
     /// A system call failed.
@@ -113,7 +113,7 @@ pub enum DeviceError {
     },
 }
 
-/// Returns the seeds of the HCA and of the connection manager.
+/// Returns the seeds of the HCA and of the connection manager: derived from `given`, or random if `given` is `None`.
 pub(crate) fn seeds(given: Option<[u8; 32]>) -> Result<[[u8; 32]; 2], DeviceError> {
     if let Some(seed) = given {
         return Ok([seed, seed.map(|byte| !byte)]);

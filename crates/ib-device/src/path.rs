@@ -27,7 +27,7 @@ pub enum PathError {
     /// The SA returns no path to the address.
     #[error("no path to {to}: {why}")]
     NoPath {
-        /// The address.
+        /// The destination address.
         to: IpAddr,
         /// The reason why the SA returns no path.
         why: String,

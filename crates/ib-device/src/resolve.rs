@@ -79,12 +79,11 @@ impl Device {
         }
     }
 
-    /// Sets an ACM service that is queried for paths before the SA is, as librdmacm does with
-    /// `RDMA_CM_USE_IB_ACM=1`.
+    /// Sets an ACM service. The device queries this service for a path before it queries the SA, as librdmacm does
+    /// with `RDMA_CM_USE_IB_ACM=1`.
     ///
-    /// If the service returns no path, or a path that starts at another port, `on_failure` is
-    /// called. Then the SA is queried. An HCA on Ethernet ignores the service, since it needs no
-    /// path records.
+    /// If the service returns no usable path from the device's port, `on_failure` is called with the address and the
+    /// reason. Then the SA is queried. An HCA on Ethernet ignores the service, since it needs no path records.
     pub fn resolve_through(
         &mut self,
         service: ServiceAddress,
@@ -94,7 +93,8 @@ impl Device {
             Some(Box::new(AcmService { address: service, on_failure: Box::new(on_failure) }));
     }
 
-    /// Returns the path from the ACM service; `None` if there is no service, or if it returns no usable path.
+    /// Queries the ACM service for the path to an address. Returns `None` if there is no service, or if the service
+    /// returns no usable path.
     fn path_by_name(&mut self, address: IpAddr) -> io::Result<Option<Path>> {
         let Link::Attached(attached) = &self.link else { return Ok(None) };
         let own = attached.gid();
@@ -139,7 +139,7 @@ impl Device {
         let (bell, (sender, receiver)) = (alarm.bell(), channel());
         // If the caller stops waiting, the thread ends when its query times out.
         thread::Builder::new().name("acm query".to_owned()).spawn(move || {
-            // The send fails if the caller no longer waits for the result. This has no effect.
+            // The send fails if the caller no longer waits for the result. This error is ignored.
             let _ = sender.send(query());
             bell.ring();
         })?;

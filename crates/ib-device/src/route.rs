@@ -38,8 +38,8 @@ pub(crate) const fn is_group(lid: u16) -> bool {
     matches!(lid, 0xc000..=0xfffe)
 }
 
-/// Returns the route of the response to a packet. If the packet has a GRH, the GIDs of the route
-/// are those of the GRH, exchanged.
+/// Returns the route of the response to a packet. If the packet has a GRH, the source GID of the GRH becomes the
+/// destination of the route, and the destination GID becomes the source.
 pub(crate) fn route_from(own: Gid, grh: Option<&Grh>, route: Route) -> Route {
     match grh {
         None => Route { source: own, ..route },

@@ -26,11 +26,12 @@ use crate::engines::Engines;
 use crate::event::DeviceEvent;
 use crate::route::{grh_of, route_from, route_to};
 
-/// At most this many packets of an HCA wait in the output queue of its port. The HCA sends no more
-/// until fewer wait.
+/// Maximum number of packets that wait in the output queue of an HCA's port. While this many packets wait, the HCA
+/// passes no further packet to the port.
 const MAX_WAITING_PACKETS: usize = 32;
 
-/// Packets of at most this many bytes are copied into a buffer of exactly their length.
+/// Maximum size in bytes of packets that are copied into a buffer of exactly their size. Larger packets are sent
+/// without a copy.
 const SHORT: usize = 256;
 
 /// Options of an HCA at a port of a simulated fabric.
@@ -230,8 +231,7 @@ impl SimDevice {
         moved
     }
 
-    /// Moves the packet readers that the HCA's trace selections ([`Hca::select`]) have created to
-    /// `selected`.
+    /// Moves the HCA's new packet readers ([`Hca::poll_selected`]) to `selected`.
     fn hand_over(&mut self, selected: &mut VecDeque<(PortId, SelectionId, PacketReader)>) {
         while let Some((selection, reader)) = self.engines.hca.poll_selected() {
             selected.push_back((self.port, selection, reader));
@@ -266,18 +266,18 @@ pub struct SimDevices {
     devices: BTreeMap<PortId, SimDevice>,
     /// Time of the next timeout of each HCA, and the HCA's port.
     timers: BTreeSet<(Instant, PortId)>,
-    /// Ports of HCAs that the caller has accessed. The caller may have posted work to these HCAs.
+    /// Ports of HCAs that the caller has accessed since the last [`SimDevices::progress`]. The caller may have posted
+    /// work to these HCAs.
     touched: Vec<PortId>,
     /// Ports that [`SimDevices::poll_moved`] will return.
     moved: VecDeque<PortId>,
-    /// Packet readers of queue pairs that trace selections ([`Hca::select`]) trace, not returned
-    /// yet.
+    /// Packet readers that [`SimDevices::poll_selected`] has not returned yet.
     selected: VecDeque<(PortId, SelectionId, PacketReader)>,
 }
 
 impl SimDevices {
-    /// Attaches an HCA to an end port that an SM has configured. The HCA keeps the GID, LID and MTU
-    /// that the port has at this time.
+    /// Attaches an HCA to an end port that an SM has configured. The HCA keeps the GID and MTU that the port has at
+    /// this time, even if the SM changes them.
     ///
     /// # Errors
     /// Fails if the port does not exist, has no LID, has an HCA already, or has too many clients.
@@ -315,12 +315,12 @@ impl SimDevices {
         Some(device)
     }
 
-    /// Returns the next packet reader of a queue pair that a trace selection ([`Hca::select`])
-    /// traces, and the port of its HCA.
+    /// Returns the next packet reader that a trace selection ([`Hca::select`]) has created, and the port of the HCA.
+    /// A reader reads the packet trace of one queue pair.
     pub fn poll_selected(&mut self) -> Option<(PortId, SelectionId, PacketReader)> {
         let Self { devices, touched, selected, .. } = self;
-        // The caller may have added trace selections or queue pairs to the HCAs that it has
-        // accessed.
+        // The HCAs that the caller has accessed may have new packet readers, because the caller may have added trace
+        // selections or queue pairs.
         for &port in &*touched {
             devices.get_mut(&port).into_iter().for_each(|it| it.hand_over(selected));
         }
@@ -340,8 +340,7 @@ impl SimDevices {
             let has_moved = device.progress(sim);
             device.hand_over(&mut self.selected);
             moved |= has_moved;
-            // If an HCA was queued here only because the caller has accessed it, and had no work,
-            // `poll_moved` does not return its port.
+            // `poll_moved` does not return the port of an HCA that the caller has accessed but that had no work.
             if (has_moved || touched.is_none()) && !std::mem::replace(&mut device.has_moved, true) {
                 self.moved.push_back(port);
             }
@@ -355,8 +354,9 @@ impl SimDevices {
         }
     }
 
-    /// Returns the port of the next HCA that has processed packets or timeouts since this function
-    /// last returned it. Also returns ports that may have changed since then.
+    /// Returns the port of an HCA that has processed packets or timeouts since this function last returned that port.
+    /// Can also return the port of an HCA that had nothing to process, for example after the output queue of the port
+    /// has become nearly empty.
     pub fn poll_moved(&mut self) -> Option<PortId> {
         loop {
             let port = self.moved.pop_front()?;

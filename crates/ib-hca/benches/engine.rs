@@ -40,7 +40,7 @@ fn side(number: u128) -> (Side, PdId) {
     let memory = Memory::zeroed(LENGTH).expect("the system has 1 MiB of memory");
     let mr = hca
         .reg_mr(pd, (&memory, 0, LENGTH), 0, AccessFlags::ALL)
-        .expect("the range lies within the memory");
+        .expect("the range is within the memory");
     let sge = Sge {
         addr: 0,
         length: LENGTH as u32,

@@ -201,12 +201,13 @@ impl PacketTracer {
         self.write(note, bytes.len(), recorded);
     }
 
-    /// Tells the writer that the route of the queue pair's connection may have changed.
+    /// Notifies the writer that the route of the queue pair's connection may have changed.
     pub(crate) const fn forget_route(&mut self) {
         self.writer.forget_route();
     }
 
-    /// Records the headers of a packet that was lost in the network. `why` says where and why the packet was lost.
+    /// Records the headers of a packet that was lost in the network. `why` is the text about where and why the packet
+    /// was lost.
     pub(crate) fn note_lost(
         &mut self,
         at: Instant,

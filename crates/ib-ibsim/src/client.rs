@@ -264,8 +264,8 @@ impl Client {
     /// As [`Client::control`].
     pub fn gid(&self) -> Result<(u64, Guid), ClientError> {
         let gid = self.control(kind::GET_GID, &[])?.payload;
-        let prefix = u64::from_be_bytes(*gid.first_chunk().expect("64 bytes"));
-        let guid = *gid[8..].first_chunk().expect("56 bytes");
+        let prefix = u64::from_be_bytes(*gid.first_chunk().expect("the payload has 64 bytes"));
+        let guid = *gid[8..].first_chunk().expect("56 bytes follow the prefix");
         Ok((prefix, self.port_guid.unwrap_or(Guid(u64::from_be_bytes(guid)))))
     }
 
@@ -308,8 +308,8 @@ impl Client {
         batch::send(self.data(), requests)
     }
 
-    /// Clears `IsSM` and disconnects, unless already done. A process that never drops the client
-    /// calls this function. Nothing can be sent afterwards.
+    /// Clears `IsSM` and disconnects, unless the client has already disconnected. A process that exits without dropping
+    /// the client must call this function. Nothing can be sent afterwards.
     pub fn leave(&self) {
         if self.sockets.is_attached() && !self.left.swap(true, Ordering::Relaxed) {
             let _turn = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
@@ -323,7 +323,7 @@ impl Client {
                 }
             }
             let goodbye = Control::new(self.number, kind::DISCONNECT, &[]).to_bytes();
-            // A send error means that the server has exited.
+            // A send error means that the server has exited, so no reply will arrive.
             if self.sockets.send_control(&goodbye).is_ok() {
                 let _ = self.sockets.receive_control(&mut [0; Control::LENGTH], DISCONNECT_TIMEOUT);
             }

@@ -251,7 +251,7 @@ impl Request {
 
 /// Reads four bytes in the machine's byte order.
 fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("the slice has four bytes"))
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ const CONTROL: Token = Token(0);
 /// Poll token of the timer that starts the checks for exited clients.
 const TICK: Token = Token(usize::MAX - 1);
 
-/// What [`Server::next`] returns: messages of clients and other events.
+/// An input that [`Server::next`] returns: a message of a client or another event.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A client wants to attach; the caller replies with [`Server::accept`] or [`Server::refuse`].
@@ -96,7 +96,7 @@ pub struct Refused {
     /// Messages from another user, messages with the number of another client, and requests whose
     /// SLID is not a LID of the client's port.
     pub forged: u64,
-    /// Messages for clients that did not read for too long.
+    /// Messages for clients whose queue was full, because they did not read.
     pub overflowed: u64,
 }
 
@@ -245,7 +245,7 @@ impl Server {
         self.wait(Some(Duration::ZERO))
     }
 
-    /// Returns true if [`Server::next`] may return input without a wait before.
+    /// Returns true if [`Server::next`] may return input without a call of [`Server::wait`] before.
     fn is_busy(&self) -> bool {
         !self.batched.1.is_empty()
             || !self.inputs.is_empty()
@@ -305,7 +305,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the next message of a client or other event, if any yet.
+    /// Returns the next message of a client or another event; `None` if there is none at present.
     #[allow(clippy::should_implement_trait, reason = "nothing ends: later there may be more")]
     pub fn next(&mut self) -> Option<Input> {
         loop {

@@ -57,15 +57,15 @@ pub enum LinkError {
     /// The link does not support this datagram.
     #[error("the link cannot send {what}: {reason}")]
     Unsupported {
-        /// The datagram.
+        /// Description of the MAD.
         what: String,
-        /// The reason.
+        /// The reason why the link cannot send the datagram.
         reason: &'static str,
     },
     /// A system call has failed.
     #[error("{doing}: {source}")]
     Io {
-        /// The operation.
+        /// The operation that failed.
         doing: String,
         /// The error of the system call.
         source: io::Error,

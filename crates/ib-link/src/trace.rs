@@ -135,7 +135,7 @@ pub trait PacketSource {
     /// Returns the QPN of the queue pair.
     fn qpn(&self) -> Qpn;
 
-    /// Returns the next packet, if any yet.
+    /// Returns the next packet; `None` if none is available yet.
     ///
     /// `bytes` is replaced by the captured bytes, from the BTH on.
     fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord>;

@@ -67,8 +67,8 @@ impl Client {
     /// same order.
     ///
     /// # Errors
-    /// Fails if a request is invalid, before any request is sent, or if the link fails. All
-    /// requests are then cancelled.
+    /// Fails if the link fails, or if a request is invalid. If a request is invalid, no request is sent. After a
+    /// failure, all requests are cancelled.
     pub fn call_all(
         &mut self,
         link: &mut dyn MadLink,
@@ -122,7 +122,7 @@ impl Client {
     }
 }
 
-/// The transaction ID of a started request, and its result after it has ended.
+/// The transaction ID of a started request, and the result of the request; `None` until the request has ended.
 type Started = (TransactionId, Option<Result<Message, Failure>>);
 
 /// Sends over the link every MAD that the requester has ready.

@@ -41,7 +41,7 @@ pub enum Failure {
     TimedOut {
         /// The number of attempts, including the first one.
         attempts: u32,
-        /// The time since the first attempt.
+        /// The time from the first attempt to the failure.
         waited: Duration,
     },
     /// The link has reported the loss of the last attempt.

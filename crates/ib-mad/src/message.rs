@@ -57,7 +57,7 @@ impl Message {
         self.whole.as_ref().map_or(0, Vec::len)
     }
 
-    /// Returns the data behind the headers of the class.
+    /// Returns the data that follows the headers of the management class.
     ///
     /// The data of an RMPP message contains no padding. The data of a single MAD ends at [`Datagram::length`]. It
     /// includes padding if the link does not report how long a received MAD is.

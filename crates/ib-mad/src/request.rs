@@ -7,7 +7,7 @@ use ib_wire::mad::{Mad, TransactionId};
 
 use crate::{Failure, Message};
 
-/// A request, its timeouts, and the accepted responses.
+/// A request, its timeouts, and the ports from which a response is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The address of the responder.
@@ -42,7 +42,8 @@ impl Request {
         }
     }
 
-    /// Creates a request with data of up to 4 GiB. It is sent by RMPP, and all its segments have the headers of `header`.
+    /// Creates a request with data of up to 4 GiB. The request is sent by RMPP, and all segments have the headers of
+    /// `header`.
     #[must_use]
     pub fn message(remote: Remote, header: Mad, data: Vec<u8>) -> Self {
         Self { message: Some(data), ..Self::new(remote, header) }
@@ -64,8 +65,8 @@ impl Request {
 /// The timeout of responses and ACKs, and the number of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long the first attempt waits for a response. It waits equally long for an ACK of its segments, but at most 2
-    /// s.
+    /// How long the first attempt waits for the response, or for an ACK of sent segments. The wait for an ACK is at
+    /// most 2 s.
     pub timeout: Duration,
     /// The number of retries after the first attempt.
     pub retries: u32,
@@ -136,12 +137,12 @@ pub enum AnswerFrom {
 /// requests are not affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Sent before all other waiting requests.
+    /// Sent before all waiting requests of other priorities.
     First,
     /// Sent after [`Urgency::First`] and before [`Urgency::Last`].
     #[default]
     Normal,
-    /// Sent only if no other request waits.
+    /// Sent only if no request of a higher priority waits.
     Last,
 }
 
@@ -152,7 +153,7 @@ pub struct Completion {
     pub transaction_id: TransactionId,
     /// The number of attempts; for an RMPP message, the number of times its first segment was sent.
     pub attempts: u32,
-    /// The time since the first attempt.
+    /// The time from the first attempt to the completion.
     pub elapsed: Duration,
     /// The response, which may have any status, or the reason why no response was received.
     pub result: Result<Message, Failure>,

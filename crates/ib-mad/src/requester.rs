@@ -63,16 +63,16 @@ pub struct RequesterCounters {
     /// Responses that have the transaction ID of a request but do not match it: their class, method, attribute or
     /// source differs, or the request's state does not expect them.
     pub foreign: u64,
-    /// Requests that the link has reported as lost.
+    /// Losses of MADs of requests, as reported by the link.
     pub lost: u64,
 }
 
 /// Sends requests of any class, within a window, and assigns responses to them.
 ///
 /// The program that owns a requester passes received MADs to [`Requester::handle`]. It calls
-/// [`Requester::handle_timeout`] at the deadline that [`Requester::poll_timeout`] returns. After both, it calls
-/// [`Requester::poll_transmit`] and [`Requester::poll_event`] until they return `None`. Every started request ends with
-/// exactly one [`Completion`], unless it is cancelled.
+/// [`Requester::handle_timeout`] at the deadline that [`Requester::poll_timeout`] returns. After each of these calls,
+/// the program calls [`Requester::poll_transmit`] and [`Requester::poll_event`] until they return `None`. Every started
+/// request ends with exactly one [`Completion`], unless it is cancelled.
 #[derive(Debug)]
 pub struct Requester {
     config: RequesterConfig,
@@ -228,8 +228,8 @@ impl Requester {
         self.counters
     }
 
-    /// Returns the next transaction number. Skips 0, the numbers of existing requests, and the numbers of complete
-    /// responses whose duplicates are still acknowledged.
+    /// Returns the number of a new request: the lower 32 bits of its transaction ID. Skips 0, the numbers of existing
+    /// requests, and the numbers of complete responses whose duplicates are still acknowledged.
     fn free_number(&mut self) -> u32 {
         loop {
             let low = self.next;
@@ -245,7 +245,7 @@ impl Requester {
         TransactionId((self.config.tag as u64) << 32 | low as u64)
     }
 
-    /// Returns the lower half of a transaction ID; `None` if the ID does not have this requester's tag.
+    /// Returns the lower 32 bits of a transaction ID; `None` if the ID does not have this requester's tag.
     fn number(&self, transaction_id: TransactionId) -> Option<u32> {
         let own = transaction_id.0 >> 32 == u64::from(self.config.tag);
         own.then_some(transaction_id.0 as u32)
@@ -295,7 +295,7 @@ impl Requester {
         let Some(low) = self.number(mad.transaction_id()) else { return false };
         let Some(transaction) = self.transactions.get_mut(&low) else { return false };
         let request = &transaction.request.mad;
-        // A lost ACK is repeated when the peer retransmits the segment.
+        // The loss of an ACK is ignored: when the peer retransmits the segment, the requester sends the ACK again.
         let control = mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA;
         if mad.class() != request.class() || mad.method() != request.method() || control {
             return false;
@@ -356,8 +356,8 @@ impl Requester {
         self.events.push_back(completion);
     }
 
-    /// Stops the acknowledgement of duplicates of one complete response: the one with the lowest transaction number,
-    /// which is the oldest one until the numbers wrap.
+    /// Stops the acknowledgement of duplicates of the complete response with the lowest transaction number. Until the
+    /// numbers wrap, this is the oldest response.
     fn forget_oldest(&mut self) {
         if let Some((low, _)) = self.lingering.pop_first() {
             self.deadlines.stop(low);

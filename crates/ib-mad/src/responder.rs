@@ -32,7 +32,8 @@ pub struct ResponderConfig {
     /// The timeout of ACKs, at most 2 s, and the number of retries. Each newly acknowledged segment restores all
     /// retries.
     pub timing: Timing,
-    /// The maximum number of RMPP responses being sent, and of RMPP requests being received.
+    /// The maximum number of RMPP responses being sent. The same maximum applies separately to the number of RMPP
+    /// requests being received.
     pub max_transfers: usize,
     /// The maximum number of requests that wait for [`Responder::poll_event`]. Further requests are dropped, as if a
     /// receive queue were full.
@@ -79,7 +80,7 @@ pub enum ResponderEvent {
         remote: Remote,
         /// The transaction ID.
         transaction_id: TransactionId,
-        /// The reason.
+        /// The reason why the response has failed.
         failure: Failure,
     },
 }
@@ -182,9 +183,11 @@ impl Responder {
 
     /// Sends a response of any length by RMPP to the sender of a request. All segments have the given MAD headers.
     ///
-    /// Later, [`Responder::poll_event`] returns [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`]. A
-    /// requester that already has the same response acknowledges all its segments as soon as the first one arrives
-    /// again. This ACK fails the response if the window does not permit all segments yet.
+    /// Later, [`Responder::poll_event`] returns [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`].
+    ///
+    /// A requester may already have this response completely, if the caller responds to a repeated request. Such a
+    /// requester acknowledges all segments when the first one arrives. This ACK fails the response if the window does
+    /// not permit all segments yet.
     ///
     /// # Errors
     /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a response to the same

@@ -16,8 +16,10 @@ const IDLE: usize = 1 << 20;
 
 impl Input {
     /// Returns the free space for input. `wanted` is the number of bytes that the buffer must hold before the next
-    /// message can be processed. The buffer at most doubles in size, so a client cannot make the server allocate memory
-    /// for data that it has only announced.
+    /// message can be processed.
+    ///
+    /// One call allocates at most [`ROOM`] bytes, or as many bytes as the buffer already holds if these are more. So a
+    /// client cannot make the server allocate memory for data that it has only announced.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
         let needed = self.needed(wanted);
         if self.start == self.end {
@@ -35,7 +37,7 @@ impl Input {
         &mut self.bytes[self.end..]
     }
 
-    /// Returns how much free space `room` must offer, in bytes.
+    /// Returns the minimum length in bytes of the free space that [`Input::room`] returns for the same `wanted`.
     fn needed(&self, wanted: usize) -> usize {
         let waiting = self.end - self.start;
         wanted.saturating_sub(waiting).min(waiting).max(ROOM)

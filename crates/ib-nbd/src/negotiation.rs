@@ -18,7 +18,7 @@ const MAX_SKIPPED: u32 = 16 << 20;
 const HEADER: usize = 16;
 
 impl Session {
-    /// Processes the client's flags and options until it has chosen a device.
+    /// Processes the client's flags and options that have arrived, until the client chooses a device.
     pub(super) fn negotiate(&mut self) {
         loop {
             let has_more = match self.stage {
@@ -45,14 +45,15 @@ impl Session {
         true
     }
 
-    /// Processes the next option if it is complete; returns true if the next one may be complete too.
+    /// Processes the next option if all of it has arrived. Returns true if a further option may have arrived.
     fn take_option(&mut self) -> bool {
         if !self.skip() {
             return false;
         }
         let Some(header) = self.input.peek::<HEADER>() else { return false };
-        let word = |at: usize| u32::from_be_bytes(*header[at..].first_chunk().expect("4 bytes"));
-        let magic = u64::from_be_bytes(*header.first_chunk().expect("8 bytes"));
+        let word =
+            |at: usize| u32::from_be_bytes(*header[at..].first_chunk().expect("4 bytes follow"));
+        let magic = u64::from_be_bytes(*header.first_chunk().expect("the header has 16 bytes"));
         let (number, length) = (word(8), word(12));
         if magic != wire::OPTION_MAGIC {
             self.fail(NbdError::OptionMagic(magic));

@@ -8,8 +8,8 @@ use ib_block::data::{ReadData, Slice};
 /// than sending it as a slice of its own.
 const MIN_UNCOPIED: usize = 16 << 10;
 
-/// A buffer of headers that has reached this length gets no more headers. A buffer is reused only after all of it was
-/// sent.
+/// A buffer of headers that has reached this length in bytes gets no more headers. A buffer is freed or reused only
+/// after all its bytes were sent, so this limit bounds the memory of sent headers.
 const MAX_HEADERS: usize = 64 << 10;
 
 #[derive(Debug)]

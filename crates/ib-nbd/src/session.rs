@@ -143,7 +143,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates the state of a new connection, which offers the given devices. There must be at least one.
+    /// Creates the state of a new connection, which offers the given devices.
+    ///
+    /// # Panics
+    /// Panics if `exports` is empty.
     #[must_use]
     pub fn new(exports: Arc<[Export]>) -> Self {
         assert!(!exports.is_empty(), "a session must have a device");
@@ -167,7 +170,7 @@ impl Session {
     }
 
     /// Returns the buffer into which the owner must read further input. Returns `None` while the client has too many
-    /// outstanding requests or unsent replies, and after its last request.
+    /// outstanding requests or unsent replies, and after the connection has ended.
     pub fn room(&mut self) -> Option<&mut [u8]> {
         if self.is_full() || self.stage == Stage::Over {
             return None;
@@ -183,7 +186,8 @@ impl Session {
             || self.output.len() >= MAX_UNSENT
     }
 
-    /// Processes the input in the first `length` bytes of [`Session::room`].
+    /// Accepts the input in the first `length` bytes of [`Session::room`], and processes the options in it.
+    /// [`Session::poll_request`] returns the requests in it.
     ///
     /// # Panics
     /// Panics if `length` exceeds the size of the buffer.
@@ -262,7 +266,8 @@ impl Session {
         self.stage == Stage::Over
     }
 
-    /// Returns the index of the device that the client has chosen; `None` before that, and after the end of the input.
+    /// Returns the index of the device that the client has chosen. Returns `None` before the choice, and after the
+    /// connection has ended.
     #[must_use]
     pub const fn export(&self) -> Option<usize> {
         match self.stage {
@@ -284,7 +289,8 @@ impl Session {
         self.held
     }
 
-    /// Returns how many bytes of memory the next request needs; 0 if its header has not arrived.
+    /// Returns the length in bytes of the data of the next request. Returns 0 if its header has not arrived, or if the
+    /// request is not a read or write of a valid length.
     #[must_use]
     pub fn next_held(&self) -> usize {
         self.next_length()

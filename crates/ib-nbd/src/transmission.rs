@@ -14,7 +14,8 @@ use ib_block::{Command, CommandError, Errno, Operation, ReadData};
 const MAX_SKIPPED: u32 = 128 << 20;
 
 impl Session {
-    /// Returns how many bytes of input the next request needs before it can be processed.
+    /// Returns how many bytes of input must have arrived before the next request can be processed. These are its header
+    /// and, for a write, its data. Returns 0 if the server expects no requests.
     pub(super) fn wanted(&self) -> usize {
         let Stage::Requests(_) = self.stage else { return 0 };
         match self.input.peek::<HEADER>().map(Request::parse) {
@@ -146,7 +147,7 @@ impl Session {
             return self.reply_error(request.cookie, code(errno), "the device has failed");
         }
         let reads = operation == Operation::Read;
-        assert!(!reads || data.len() as u64 == length, "a read must have the data of its length");
+        assert!(!reads || data.len() as u64 == length, "the data must have the length of the read");
         if !reads {
             self.output.give_back(std::mem::take(&mut data));
         }
@@ -199,9 +200,12 @@ struct Request {
 
 impl Request {
     fn parse(bytes: &[u8; HEADER]) -> Self {
-        let short = |at: usize| u16::from_be_bytes(*bytes[at..].first_chunk().expect("2 bytes"));
-        let word = |at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().expect("4 bytes"));
-        let long = |at: usize| u64::from_be_bytes(*bytes[at..].first_chunk().expect("8 bytes"));
+        let short =
+            |at: usize| u16::from_be_bytes(*bytes[at..].first_chunk().expect("2 bytes follow"));
+        let word =
+            |at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().expect("4 bytes follow"));
+        let long =
+            |at: usize| u64::from_be_bytes(*bytes[at..].first_chunk().expect("8 bytes follow"));
         Self {
             magic: word(0),
             flags: short(4),

@@ -17,7 +17,7 @@ pub const STRUCTURED_MAGIC: u32 = 0x668e_33ef;
 
 /// Flags that server and client send in the handshake.
 pub mod handshake {
-    /// Fixed newstyle negotiation.
+    /// Flag: the sender supports the fixed newstyle negotiation.
     pub const FIXED_NEWSTYLE: u16 = 1;
     /// Flag: the reply to [`EXPORT_NAME`](super::option::EXPORT_NAME) is not padded with 124 zeros.
     pub const NO_ZEROES: u16 = 2;
@@ -25,7 +25,7 @@ pub mod handshake {
 
 /// Options that a client sends in the handshake.
 pub mod option {
-    /// Chooses a device and ends the negotiation. In case of an error, there is no reply.
+    /// Chooses a device and ends the negotiation. If there is no such device, the server disconnects without a reply.
     pub const EXPORT_NAME: u32 = 1;
     /// Ends the connection.
     pub const ABORT: u32 = 2;
@@ -125,7 +125,7 @@ pub mod command_flags {
 pub mod chunk {
     /// Flag of the last chunk of a reply.
     pub const DONE: u16 = 1;
-    /// A chunk without content.
+    /// Type of a chunk without content.
     pub const NONE: u16 = 0;
     /// Type of a chunk that contains an offset and data.
     pub const OFFSET_DATA: u16 = 1;

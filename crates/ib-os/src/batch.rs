@@ -51,7 +51,7 @@ impl<const SIZE: usize> Batch<SIZE> {
             };
         }
         for (length, header) in self.lengths.iter_mut().zip(&headers) {
-            // If a datagram was truncated, its size is set to more than the valid maximum.
+            // For a truncated datagram, the size is more than the buffer has, so that `datagram` returns `None`.
             let cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             *length = if cut { SIZE + 1 } else { header.msg_len as usize };
         }

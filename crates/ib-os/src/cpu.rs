@@ -35,6 +35,6 @@ mod tests {
                 .expect("the affinity can be restricted to one of its processors");
             super::current()
         });
-        assert_eq!(thread.join().expect("no panic"), last as u32);
+        assert_eq!(thread.join().expect("the thread has not panicked"), last as u32);
     }
 }

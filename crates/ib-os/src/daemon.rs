@@ -21,7 +21,7 @@ pub enum Detached {
     Background(Starting),
 }
 
-/// A background process that is starting. The calling process waits until it has started or exited.
+/// A background process that is starting. The calling process waits until the background process has started or exited.
 #[derive(Debug)]
 pub struct Starting(UnixStream);
 

@@ -79,7 +79,7 @@ impl<T> Inbox<T> {
         self.shared.pending.load(Ordering::Relaxed)
     }
 
-    /// Resets the file descriptor until work is queued again.
+    /// Makes the file descriptor of the inbox unreadable until work is queued again.
     pub fn silence(&self) {
         self.alarm.silence();
     }
@@ -151,7 +151,7 @@ impl<T> Handle<T> {
             Err(RecvTimeoutError::Timeout) if !is_claimed.swap(true, Ordering::SeqCst) => {
                 Err(WorkError::TimedOut)
             }
-            // The closure is already running, so its result is waited for.
+            // The driver thread is already running the closure, so this thread waits for the result without a limit.
             Err(RecvTimeoutError::Timeout) => receiver.recv().map_err(|_| WorkError::Closed),
         }
     }

@@ -13,7 +13,7 @@
 //! | [`scheduling`] | scheduling policy and processor time of the calling thread |
 //! | [`signals`] | termination and reload signals; temporary files that such signals remove |
 //! | [`daemon`] | background processes, and `sd_notify(3)` |
-//! | [`unix`] | Unix sockets with a path, and checks of the users at their ends |
+//! | [`unix`] | Unix sockets with a path, and checks of the peer's user |
 //! | [`seqpacket`] | JSON messages with descriptors over `SOCK_SEQPACKET` |
 //! | [`sockopt`] | socket options |
 //! | [`batch`] | headers for `sendmmsg(2)` and `recvmmsg(2)` |

@@ -74,7 +74,7 @@ impl<'f> Interest<'f> {
         Self { file, reads: true, writes: false }
     }
 
-    /// Returns the `pollfd` for [`wait_any`]. Even if no direction is set, it reports errors.
+    /// Returns the `pollfd` for [`wait_any`]. Even if `reads` and `writes` are false, an error ends the wait.
     pub fn watched(&self) -> libc::pollfd {
         let reads = if self.reads { libc::POLLIN } else { 0 };
         let writes = if self.writes { libc::POLLOUT } else { 0 };

@@ -74,7 +74,7 @@ pub enum Received<M> {
     Disconnected,
 }
 
-/// Returns the next message, or why there is none. Does not wait.
+/// Receives the next message without waiting. If there is no message, returns the reason.
 pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Received<M>> {
     let mut bytes = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];

@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
@@ -42,6 +42,7 @@ impl Termination {
         let (reader, writer) = UnixStream::pair()?;
         for (signal, _) in ends() {
             kill_at_second(signal)?;
+            note(signal)?;
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
         Ok(Self(reader))
@@ -61,6 +62,22 @@ fn kill_at_second(signal: i32) -> io::Result<()> {
     signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_first_given))?;
     signal_hook::flag::register(signal, is_first_given)?;
     Ok(())
+}
+
+/// Number of the last termination signal that was caught; 0 if none.
+static CAUGHT: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// Returns the exit status of a process that a caught signal stopped: 128 plus the number of the signal, as shells
+/// report it. The number is that of SIGINT if no signal was caught.
+#[must_use]
+pub fn exit_status() -> u8 {
+    let caught = CAUGHT.load(Ordering::SeqCst);
+    128 + u8::try_from(caught).ok().filter(|&caught| caught != 0).unwrap_or(SIGINT as u8)
+}
+
+/// Starts to note the number of a termination signal for [`exit_status`].
+fn note(signal: i32) -> io::Result<()> {
+    signal_hook::flag::register_usize(signal, Arc::clone(&CAUGHT), signal as usize).map(drop)
 }
 
 /// The action that a signal requests of a process.
@@ -110,6 +127,9 @@ impl Orders {
                 kill_at_second(signal)?;
             }
             let given = Arc::new(AtomicBool::new(false));
+            if order == Order::End {
+                note(signal)?;
+            }
             // The signal handler sets the flag of the order before it rings the bell, so that the woken thread finds
             // the flag set.
             signal_hook::flag::register(signal, Arc::clone(&given))?;
@@ -119,7 +139,7 @@ impl Orders {
         Ok(Self(orders))
     }
 
-    /// Returns a command, such as to stop or to reload, whose signal was received since the last call, if any.
+    /// Returns an order whose signal has arrived, and forgets the signal. Returns `None` if no signal has arrived.
     pub fn take(&mut self) -> Option<Order> {
         let given = self.0.iter().find(|(_, given)| given.swap(false, Ordering::SeqCst));
         given.map(|&(order, _)| order)

@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn unusable_interface_names_are_refused() {
         for name in ["", "a-name-of-16-byt", "a\0b"] {
-            let error = Tap::create(name).expect_err("no such name");
+            let error = Tap::create(name).expect_err("the name is invalid");
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name:?}");
         }
     }

@@ -68,8 +68,8 @@ pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
             Err(_) => std::fs::remove_file(path)?,
         }
     }
-    // The umask is set so that no other user can connect before the permissions are set: connections would outlast the
-    // change.
+    // The umask is set so that no other user can connect before the permissions are set. Such a connection would remain
+    // open afterwards.
     let before = umask(Mode::from_raw_mode(0o777 & !mode));
     let bound = UnixListener::bind(path);
     umask(before);

@@ -24,13 +24,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut lines = Vec::new();
     while let Some(event) = reader.next_event()? {
         if let Event::Packet(packet) = event {
-            let time = packet.time.ok_or("it was written with a time")?;
+            let time = packet.time.ok_or("the packet has no time")?;
             let remark = packet.comments.iter().map(|it| format!(", {it}")).collect::<String>();
             let at = format!("{}.{:09} s", time / 1_000_000_000, time % 1_000_000_000);
             lines.push(format!("{} bytes at {at}{remark}", packet.data.len()));
         }
     }
-    let name = reader.interfaces()[0].name.clone().ok_or("it has a name")?;
+    let name = reader.interfaces()[0].name.clone().ok_or("the interface has no name")?;
     for line in lines {
         writeln!(out, "{name:?}: {line}")?;
     }

@@ -103,7 +103,7 @@ impl ErfHeader {
             more = extension[0] & Self::EXTENSION != 0;
             start = end;
         }
-        let time = *head.first_chunk().expect("eight of sixteen bytes");
+        let time = *head.first_chunk().expect("the header has 16 bytes");
         let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
         let header = Self {
             time: from_fixed_point(u64::from_le_bytes(time)),

@@ -47,7 +47,7 @@ pub enum WriteError {
     /// The stream failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The interface of a packet or of statistics was not written before.
+    /// A packet or statistics refer to an interface that was not written before them.
     #[error("interface {found} is not in the file: expected one of the {count} written before")]
     NoSuchInterface {
         /// Number of the interface.

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`mod@write`] | [`Writer`]: writes interfaces, packets and statistics as pcapng blocks |
 //! | [`read`] | [`Reader`]: reads interfaces, packets and statistics from pcapng or pcap |
-//! | [`model`] | types that both use: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
+//! | [`model`] | types of the reader and the writer: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
 //! | [`erf`] | ERF records, which carry native InfiniBand packets |
 //!
 //! Packets are streamed: a file of any size takes only the memory of one block. Times are

@@ -22,10 +22,10 @@ use queue::Message;
 use transaction::{Transaction, TransactionKey};
 use transfer::{Transfer, TransferKey};
 
-/// Bits of a transaction ID that the client sets. The simulator overwrites the other bits.
+/// Bits of a transaction ID that the program and this engine set. The simulator overwrites the other bits.
 const OWN_BITS: u64 = 0x0000_ffff_ffff_ffff;
 
-/// Maximum number of unread messages of an open file.
+/// If an open file has this many unread messages, received messages for its agents are dropped.
 const MOST_KEPT: usize = 200_000;
 
 /// The number of an open file.
@@ -238,7 +238,7 @@ impl Engine {
         self.files.get(&file).is_some_and(|file| self.closed || !file.messages.is_empty())
     }
 
-    /// Handles expired timers: retries or fails transactions, and removes received messages.
+    /// Handles expired timers: retries or fails transactions, and removes expired RMPP transfers.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(deadline, timer)) = self.timers.first() {
             if deadline > now {

@@ -1,9 +1,9 @@
 //! Replacements of C library functions. Calls with paths or descriptors that this library does not
 //! serve are passed to the C library.
 //!
-//! The functions have the ABI `C-unwind`, because the cancellation of a thread unwinds their
-//! frames. Therefore they hold no values that need to be dropped while they call a function of the
-//! C library. While the library does its own work, cancellation is disabled.
+//! The replacements have the ABI `C-unwind`, because the cancellation of a thread unwinds their
+//! frames. Therefore a replacement holds no value with a destructor at the time when it calls a C
+//! library function. While the library does its own work, cancellation is disabled.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -21,9 +21,10 @@
 //! | `engine` | the umad device: agents, requests and their responses, retries, RMPP by `ib_mad::rmpp`; sans-IO |
 //! | `errno` | error numbers of the C library |
 //!
-//! For each device that a program opens, it gets a descriptor of `eventfd(2)`. The descriptor is
-//! readable while a message waits, so `poll`, `select` and `epoll` work. `docs/umad-preload.md` and
-//! `docs/verbs.md` describe the use of the library.
+//! The program's descriptors of umad devices, and of the event files of a uverbs device, are those of
+//! `eventfd(2)`. Such a descriptor is readable while a message or an event waits, so `poll`, `select`
+//! and `epoll` work. `docs/reference/umad-preload.md` and `docs/reference/verbs.md` describe the use of
+//! the library.
 
 mod descriptors;
 mod engine;

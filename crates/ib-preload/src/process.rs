@@ -1,5 +1,6 @@
 //! State of the process: the connection to the simulator, the open files, the receiving thread, and the directory of
-//! sysfs files. The state is created when the program first uses a path that the library may serve.
+//! sysfs files. The state is created at its first use, usually when the program opens a path that the library may
+//! serve.
 
 use std::ffi::CStr;
 use std::io::Write as _;
@@ -22,11 +23,11 @@ mod worker;
 
 use files::State;
 
-/// The state of the process; null before the first use, and in the child of a fork until its first
-/// use there.
+/// The state of the process. Null until [`process`] is first called. After a fork, [`in_child`] resets
+/// it to null in the child.
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
 
-/// PID of the process that has opened descriptors; 0 if none were opened yet.
+/// PID of the process that has opened the library's descriptors; 0 before the first one is opened.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
 /// Sockets that are connected to the simulator. The child of a fork closes them.
@@ -84,8 +85,8 @@ pub(crate) fn process() -> &'static Process {
     }
 }
 
-/// Returns true if this process has opened the descriptors. Returns false in a child that shares
-/// the parent's memory (`vfork`).
+/// Returns true if this process has opened the library's descriptors. Returns false in a child that
+/// shares the parent's memory (`vfork`).
 pub(crate) fn is_owner() -> bool {
     // SAFETY: the call only returns a number.
     OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
@@ -121,15 +122,15 @@ impl Process {
         }
     }
 
-    /// Returns the uverbs device.
+    /// Returns the uverbs device, if environment variables configure one.
     pub(crate) fn verbs(&'static self) -> Option<&'static Verbs> {
         self.verbs.as_ref()
     }
 
-    /// Returns the uverbs device, for an operation on one of its descriptors.
+    /// Returns the uverbs device.
     ///
     /// # Errors
-    /// Fails with `EBADF` if the process has no uverbs device.
+    /// Fails with `EBADF`, the error for an invalid descriptor, if the process has no uverbs device.
     pub(crate) fn uverbs(&'static self) -> Result<&'static Verbs, Errno> {
         self.verbs.as_ref().ok_or(Errno(libc::EBADF))
     }
@@ -149,8 +150,8 @@ impl Process {
         worker::start(self, Arc::clone(client))
     }
 
-    /// Updates the files of the library's directory. Returns the directory, which replaces `/` in
-    /// redirected paths.
+    /// Updates the files in the library's private directory. Returns the path of this directory, with
+    /// which redirected paths begin.
     pub(crate) fn root(&'static self) -> Result<&'static CStr, Errno> {
         if let Some(verbs) = &self.verbs {
             own();
@@ -174,8 +175,8 @@ impl Process {
         })
     }
 
-    /// Updates the files of the library's directory in a process that has a uverbs device. Returns
-    /// the directory.
+    /// Updates the files in the library's private directory in a process that has a uverbs device.
+    /// Returns the path of the directory.
     fn root_of_verbs(&self, verbs: &Verbs) -> Result<&'static CStr, Errno> {
         let mut tree = lock(&self.tree);
         if tree.is_none() {
@@ -195,8 +196,7 @@ impl Process {
         lock(&self.state)
     }
 
-    /// If the port has got or lost its SM, notifies the simulator. The port has an SM while an issm
-    /// device is open or an agent is registered for requests.
+    /// If the result of [`State::is_sm`] has changed, notifies the simulator.
     fn update_is_sm(&'static self) {
         let Some(client) = self.connection.get() else { return };
         let mut reported = lock(&self.is_sm);
@@ -212,8 +212,8 @@ impl Process {
     }
 }
 
-/// Records that this process owns the descriptors. The first call also registers handlers for the
-/// exit of the process and for forks.
+/// Records that this process owns the library's descriptors. The first call also registers handlers
+/// for the exit of the process and for forks.
 fn own() {
     // SAFETY: the call only returns a number.
     if OWNER.swap(unsafe { libc::getpid() }, Ordering::Relaxed) == 0 {
@@ -247,8 +247,8 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     started.map(drop).map_err(|_| Errno::AGAIN)
 }
 
-/// Attaches to the simulator that environment variables specify. Waits for the simulator to start;
-/// at most 200 ms if `again` is true, since an earlier attempt has then waited already.
+/// Attaches to the simulator that environment variables specify. Waits for the simulator to start.
+/// If `again` is true, an earlier attempt has already waited, so this one waits at most 200 ms.
 fn attach(again: bool) -> Result<(Client, bool), String> {
     let mut attach = Attach::from_environment().map_err(|error| error.to_string())?;
     if let Ok(seconds) = std::env::var("UMAD_PRELOAD_PATIENCE") {

@@ -81,12 +81,16 @@ impl Tree {
     /// Writes the files with constant content.
     fn write_device(&mut self, client: &Client) -> Result<io::Result<()>, ClientError> {
         let node = client.control(kind::GET_NODE_INFO, &[])?.payload;
-        let node = NodeInfo::parse(node.first_chunk().expect("64 bytes hold a NodeInfo"));
+        let node =
+            NodeInfo::parse(node.first_chunk().expect("the payload is longer than a NodeInfo"));
         let vendor = client.control(kind::GET_VENDOR, &[])?.payload;
         let port = PortInfo::parse(&client.control(kind::GET_PORT_INFO, &[])?.payload);
         self.port = port.local_port;
-        let word = |at: usize| u32::from_ne_bytes(*vendor[at..].first_chunk().expect("64 bytes"));
-        let firmware = u64::from_ne_bytes(*vendor[16..].first_chunk().expect("64 bytes"));
+        let word = |at: usize| {
+            u32::from_ne_bytes(*vendor[at..].first_chunk().expect("the payload has 64 bytes"))
+        };
+        let firmware =
+            u64::from_ne_bytes(*vendor[16..].first_chunk().expect("the payload has 64 bytes"));
         let kind = match node.node_type {
             NodeType::SWITCH => "2: SWITCH",
             NodeType::ROUTER => "3: ROUTER",
@@ -120,7 +124,8 @@ impl Tree {
     }
 
     /// Writes the files with variable content, unless they were written in the last 5 ms. A program
-    /// that reads the attributes of a port opens more than forty files in succession.
+    /// that reads the attributes of a port opens more than forty files in succession, and each of
+    /// them would cause queries.
     ///
     /// # Errors
     /// Fails if the simulator does not respond, or if a file cannot be written.
@@ -176,7 +181,7 @@ fn make_directory(base: &Path) -> io::Result<PathBuf> {
     Err(last)
 }
 
-/// Removes the directories of exited processes of the same user, which did not remove them.
+/// Removes the directories that exited processes of the same user have left behind.
 fn remove_left_over(base: &Path) {
     // SAFETY: the call only returns a number.
     let user = unsafe { libc::geteuid() };
@@ -189,7 +194,7 @@ fn remove_left_over(base: &Path) {
         let own = fs::symlink_metadata(entry.path())
             .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user);
         if own && !is_running(process) {
-            // Another process may remove the directory at the same time.
+            // Errors are ignored, because another process may remove the directory at the same time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

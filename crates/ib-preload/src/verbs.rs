@@ -93,11 +93,12 @@ struct State {
     /// Number of descriptors of each open file.
     references: BTreeMap<FileId, u32>,
     last_file: FileId,
-    /// Wakes the worker.
+    /// The eventfd that wakes the worker; `None` until a worker is started.
     wake: Option<OwnedFd>,
     /// Time until which the worker sleeps, unless it is woken.
     sleeps_until: Instant,
-    /// Number of times that threads of the program have driven the device while polling a CQ.
+    /// Number of times that a thread of the program polled a CQ and thereby processed the queues of
+    /// the device.
     polls: u64,
     /// Time of the last poll that `polls` counts.
     polled: Instant,
@@ -131,7 +132,7 @@ impl Verbs {
     ///
     /// # Errors
     /// Fails with `ENODEV` if the configured port cannot be opened, and with `EMFILE` if the
-    /// process has no more descriptors.
+    /// process cannot open another descriptor.
     pub(crate) fn open(&'static self, flags: i32) -> Result<i32, Errno> {
         let mut state = self.lock();
         let descriptor = memory_file(flags)?;
@@ -254,7 +255,8 @@ impl Verbs {
         Ok(bytes.len())
     }
 
-    /// Drives the device in a thread that polls a CQ. Returns true if any packet was processed.
+    /// Processes the queues of the device once, in a thread of the program that polls a CQ. Returns
+    /// true if any packet was processed.
     pub(crate) fn poll(&self) -> bool {
         let Ok(mut guard) = self.state.try_lock() else { return false };
         let state = &mut *guard;
@@ -327,7 +329,7 @@ impl Verbs {
 }
 
 impl State {
-    /// Adds the first descriptor of a new file. Returns the file's number.
+    /// Adds a new open file with its first descriptor. Returns the number of the file.
     fn add(&mut self, descriptor: i32) -> Result<FileId, Errno> {
         if !descriptors::add_verbs(descriptor) {
             return Err(Errno(libc::EMFILE));

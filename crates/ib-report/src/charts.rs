@@ -219,7 +219,8 @@ impl Chart {
     }
 }
 
-/// Returns the distance between grid lines: a round number with which at most five lines reach the highest bar.
+/// Returns the distance between grid lines: the smallest round number with which five lines above zero suffice to reach
+/// the highest bar.
 fn tick(highest: u64) -> u64 {
     let mut unit = 1;
     loop {

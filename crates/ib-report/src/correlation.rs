@@ -261,7 +261,7 @@ fn section(id: &str, heading: &str, counts: &str, rows: &str) -> String {
     let names: String = names.map(|name| format!("<th class=\"number\">{name}</th>")).collect();
     format!(
         "<section aria-labelledby=\"{id}-heading\">\n<h2 id=\"{id}-heading\">{heading}</h2>\n<p>{counts}</p>\n\
-         <div class=\"wide\"><table><thead><tr><th>µs</th>{names}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n\
+         <div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table><thead><tr><th>µs</th>{names}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n\
          </section>\n"
     )
 }

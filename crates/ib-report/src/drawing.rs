@@ -15,7 +15,7 @@ mod still;
 
 const SCRIPT: &str = concat!(include_str!("fabric.js"), include_str!("explore.js"));
 
-/// Links with at least this load, as a multiple of the mean, are listed as hot links.
+/// Minimum load of a hot link, as a multiple of the mean link load.
 const HOT: f64 = 1.25;
 
 /// All links between two switches.
@@ -61,16 +61,16 @@ struct Data<'a> {
     names: Vec<&'a str>,
     guids: Vec<String>,
     lids: Vec<u16>,
-    /// Descriptions of the hosts of each switch, in the order of its ports.
+    /// Descriptions of the hosts of each switch, in the order of the switch's ports.
     hosts: Vec<Vec<&'a str>>,
     x: Vec<i64>,
     y: Vec<i64>,
-    /// Space for the name of each switch: the distance to the next switch of its row.
+    /// Space for the name of each switch: in rows, at most the distance to the nearest switch of the same row.
     room: Vec<i64>,
     /// Width and height of the drawing.
     extent: (i64, i64),
-    /// One entry per bundle of links: the two switches, the offset of the curve's middle, and then each link: its two
-    /// ports and the number of routes that leave each of them.
+    /// One entry per bundle of links. It begins with the two switches and the offset of the middle of the curve. Four
+    /// numbers per link follow: its port at each switch, and the number of routes that leave each port.
     bundles: Vec<Vec<i64>>,
     /// Rows of a tree from the top down, each with its vertical position and label.
     rows: Vec<(i64, String)>,
@@ -141,7 +141,7 @@ impl<'a> Drawing<'a> {
         if self.data.names.is_empty() {
             return String::new();
         }
-        let json = serde_json::to_string(&self.data).expect("numbers and strings only");
+        let json = serde_json::to_string(&self.data).expect("the data can be serialised");
         // In this JSON, `<` occurs only within strings, where `\u003c` has the same meaning.
         let json = json.replace('<', "\\u003c");
         format!(

@@ -25,7 +25,7 @@ pub(crate) fn heading(choice: Choice<'_>) -> String {
     format!("Routes of {}", html::text(choice.fabric))
 }
 
-/// Returns the verdict; if the first engines of the list refused the subnet, also a paragraph that names them.
+/// Returns the verdict. If engines of the requested list refused the subnet, a paragraph that names them follows.
 pub(crate) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
     let refused: Vec<&str> = choice.refusals.iter().map(|(engine, _)| engine.name()).collect();
     if refused.is_empty() {

@@ -39,7 +39,8 @@ impl Histogram {
 /// Options of [`Findings::new`].
 #[derive(Clone, Copy, Debug)]
 pub struct FindingsOptions<'a> {
-    /// Number of messages to list for each pair: 0 for none, [`DRAWN`] for an HTML page, `usize::MAX` for all.
+    /// Maximum number of messages to list for each pair of queue pairs: 0 for none, [`DRAWN`] for an HTML page,
+    /// `usize::MAX` for all.
     pub listed: usize,
     /// The two kinds of events between which times are measured: from each event of the first kind to the next event of
     /// the second kind.
@@ -63,17 +64,17 @@ pub struct NoPackets {
 pub struct Findings {
     /// Name and packet counts of each file.
     pub files: Vec<(String, FileCounts)>,
-    /// Offset and drift of the second file's clock.
+    /// Offset and drift of the second file's clock relative to the first file's clock.
     pub clocks: Clocks,
     /// Number of packets of all queue pairs, by the files in which they were captured.
     pub matched: MatchCounts,
-    /// The pairs of queue pairs, one for each direction of a connection.
+    /// Results of each pair of queue pairs. The two directions of a connection are different pairs.
     pub pairs: Vec<PairFindings>,
     /// Distribution of the time of each [`Part`] of a message, over all pairs; indexed by `Part`.
     pub spreads: [Option<Percentiles>; 6],
     /// Histogram of the time of each [`Part`] of a message, over all pairs; indexed by `Part`.
     pub histograms: [Histogram; 6],
-    /// Times from each event of the first kind to the next event of the second kind; `None` if no kinds were requested.
+    /// Times between events of the two kinds in [`FindingsOptions::timing`]; `None` if no kinds were requested.
     pub timing: Option<TimingFindings>,
     /// True if both files are the same capture.
     are_duplicates: bool,
@@ -89,14 +90,14 @@ pub struct PairFindings {
     pub requests: MatchCounts,
     /// Number of response packets, by the files in which they were captured.
     pub responses: MatchCounts,
-    /// Number of complete messages: all of their packets were captured.
+    /// Number of complete messages: each of their packets was captured at one end at least.
     pub messages: u64,
-    /// Number of incomplete messages: some of their packets are missing in the files.
+    /// Number of incomplete messages: at least one of their packets was captured at neither end.
     pub broken: u64,
-    /// Number of messages with an unknown acknowledgement, because packets are missing that may have been the
+    /// Number of messages whose acknowledgement time is unknown, because a missing packet may have been the first
     /// acknowledgement.
     pub unacknowledged: u64,
-    /// Payload of the messages in bytes.
+    /// Total payload of the complete messages in bytes.
     pub bytes: u64,
     /// Distribution of the time of each [`Part`] of a message; indexed by `Part`.
     pub spreads: [Option<Percentiles>; 6],
@@ -198,8 +199,10 @@ impl Findings {
         Ok(findings)
     }
 
-    /// Returns true if packets were captured at both ends. If times between events were requested, at least one time
-    /// must be known.
+    /// Returns true if the correlation has a result:
+    /// - The files are not the same capture, and have the requested queue pairs.
+    /// - At least one packet was captured at both ends.
+    /// - If times between events were requested, at least one time is known.
     pub fn is_good(&self) -> bool {
         let timed = self.timing.as_ref().is_none_or(|timing| timing.spread.is_some());
         self.matched.matched > 0 && !self.are_duplicates && !self.pairs.is_empty() && timed
@@ -360,7 +363,8 @@ fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> Strin
     }
 }
 
-/// The drift of a clock counts as unknown if its uncertainty in ppm is at least this: then the capture is too short.
+/// Uncertainty of the clock drift in ppm from which the drift is reported as unknown. A capture that is too short has
+/// such an uncertainty.
 const UNKNOWN_DRIFT: f64 = 99.0;
 
 /// Formats the offset and drift between the clocks.

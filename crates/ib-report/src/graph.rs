@@ -97,7 +97,7 @@ fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Splits a name after its first run of digits or of other characters.
+/// Splits a name after its leading digits or, if it begins with another character, before its first digit.
 fn split_run(name: &str) -> (&str, &str) {
     let digits = name.starts_with(|first: char| first.is_ascii_digit());
     let end = name.find(|next: char| next.is_ascii_digit() != digits).unwrap_or(name.len());

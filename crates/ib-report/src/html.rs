@@ -33,7 +33,7 @@ pub(crate) struct Page<'a> {
     pub(crate) main: &'a str,
     /// Definitions of terms, at the end of the page.
     pub(crate) about: &'a str,
-    /// Script elements.
+    /// HTML of the page's script elements.
     pub(crate) script: &'a str,
 }
 

@@ -6,7 +6,7 @@
 //! | `grid` | meshes, tori and hypercubes whose ports are cabled alike everywhere |
 //! | `circle` | all other fabrics: a circle with neighbours close together |
 //!
-//! The unit of all coordinates: neighbouring switches are [`PITCH`] apart.
+//! Coordinates have an arbitrary unit. In it, the usual distance between neighbouring switches is [`PITCH`].
 
 use ib_routing::{Subnet, SwitchId};
 
@@ -35,7 +35,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Returns the name of the shape in the data of the script.
+    /// Returns the name of the shape in the JSON data for the page's script.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rows => "rows",
@@ -56,8 +56,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Selects the layout of a subnet. If the ranks of a tree do not follow from its hosts, they are the distances from
-    /// `roots`, the root switches of the routing engine.
+    /// Selects the layout of a subnet. If the hosts do not determine the ranks of a tree, the distances from `roots`
+    /// determine them. `roots` are the root switches of the routing engine.
     pub(crate) fn new(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Self {
         let graph = Graph::new(subnet);
         let ranked = |ranks: Vec<usize>| {
@@ -79,8 +79,9 @@ impl Layout {
         }
     }
 
-    /// Returns the offset of the middle of a link, to the right for vertical links and down for others. With this
-    /// offset, the link does not cross the switches between its ends.
+    /// Returns the distance by which the middle of a link is drawn beside the straight line between its ends. So the
+    /// link does not cross switches on this line. Positive values are to the right for vertical links, and down for
+    /// others.
     pub(crate) fn bend(&self, from: usize, to: usize) -> f64 {
         let ((from_x, from_y), (to_x, to_y)) = (self.places[from], self.places[to]);
         let (across, down) = ((to_x - from_x).abs(), (to_y - from_y).abs());
@@ -109,8 +110,8 @@ impl Layout {
             .collect()
     }
 
-    /// Returns the space for the name of each switch: the distance to the next switch of its row, at most twice
-    /// [`PITCH`].
+    /// Returns the width for the name of each switch: the distance to the nearest switch of its row, at most twice
+    /// [`PITCH`]. In layouts without ranks, the width is [`PITCH`].
     pub(crate) fn rooms(&self) -> Vec<f64> {
         let mut rooms = vec![PITCH; self.places.len()];
         if self.shape != Shape::Rows {

@@ -4,7 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`summary`] | [`Summary`](summary::Summary) of a subnet, its tables and their check |
-//! | [`routing`] | the HTML page of `route --report` |
+//! | [`routing`] | the HTML page of `route --html` |
 //! | [`findings`] | [`Findings`](findings::Findings) of correlated captures |
 //! | [`correlation`] | the HTML page of `capture correlate --html` |
 //! | `figures` | the verdict, the figures, the problems and the notes of a routed fabric |

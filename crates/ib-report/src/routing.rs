@@ -1,4 +1,4 @@
-//! The HTML page that `route --report` writes.
+//! The HTML page that `route --html` writes.
 
 use ib_routing::check::CheckReport;
 use ib_routing::engine::Refusal;

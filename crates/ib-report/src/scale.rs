@@ -26,7 +26,7 @@ const NAMES: [&str; CLASSES] = [
 /// Number of classes of link load. Unused links are a class, too.
 pub(crate) const CLASSES: usize = MULTIPLES.len() + 2;
 
-/// Returns the number of routes of every directed link between switches.
+/// Returns the number of routes over every directed link between switches.
 pub(crate) fn loads(subnet: &Subnet<'_>, load: &LinkLoad) -> impl Iterator<Item = u32> {
     subnet.switch_ids().flat_map(move |switch| {
         subnet.switch_links(switch).map(move |(port, ..)| load.load(switch, port))

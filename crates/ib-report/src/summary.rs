@@ -4,11 +4,12 @@ use ib_routing::check::CheckReport;
 use ib_routing::metrics::Metrics;
 use ib_routing::{Layers, Subnet};
 use ib_types::Guid;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::Serializer;
 
 /// Output of `check`, and most of the output of `route`. The field names are JSON keys.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Summary {
     /// Number of switches that the SM reaches.
     pub switches: usize,
@@ -24,16 +25,16 @@ pub struct Summary {
     pub mean_hops: f64,
     /// Number of routes that have more hops than the shortest path.
     pub longer_than_minimum: u64,
-    /// Number of faults of reachability: pairs of a switch and a LID without a route, and cut-off nodes. With
-    /// `--strict`, pairs that only concern the switches' own ports also count.
+    /// Sum of `broken_pairs` and the number of cut-off nodes. With `--strict`, `unreachable_switch_pairs` is added.
     pub unreachable: u64,
-    /// Number of pairs of a switch and a LID without a route.
+    /// Number of pairs of a switch and a LID without a route, except the pairs in `unreachable_switch_pairs`.
     #[serde(skip)]
     pub broken_pairs: u64,
     /// True if `unreachable` includes the pairs in `unreachable_switch_pairs`.
     #[serde(skip)]
     pub strict: bool,
-    /// Number of pairs of a switch and a LID without a route that only concern port 0 of switches.
+    /// Number of pairs of a switch and a LID without a route that are not faults by default. In such a pair, the switch
+    /// has no LFT entry for the LID. Moreover, the LID belongs to port 0 of another switch, or the switch has no hosts.
     pub unreachable_switch_pairs: u64,
     /// Number of pairs of a switch and a LID that cannot be judged: the packets reach an LFT entry that is missing in
     /// the dump.
@@ -50,6 +51,7 @@ pub struct Summary {
     pub link_load: Load,
     /// Port GUID of the SM.
     #[serde(serialize_with = "as_text")]
+    #[schemars(with = "String")]
     pub sm_port: Guid,
     /// GUID and description of each node that the SM does not reach.
     pub cut_off: Vec<String>,
@@ -61,7 +63,7 @@ pub struct Summary {
 }
 
 /// The first problems of each kind, and the most loaded links, as text.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Examples {
     unreachable: Vec<String>,
     not_judged: Vec<String>,
@@ -84,7 +86,7 @@ impl Examples {
 }
 
 /// Statistics of the routes over each directed link between switches.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Load {
     /// Number of routes over the most loaded link.
     pub max: u32,
@@ -95,7 +97,7 @@ pub struct Load {
 }
 
 /// Measured metrics of the routes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MetricsSummary {
     /// Effective bisection bandwidth as a fraction of the full bandwidth, from 0 to 1.
     pub effective_bisection: f64,

@@ -40,7 +40,7 @@ pub(crate) fn section(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) 
         "<section aria-labelledby=\"worst-heading\">\n\
          <h2 id=\"worst-heading\">Most loaded links</h2>\n\
          <p>{} the most: {} routes.</p>\n\
-         <div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">#</th>\
+         <div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead><tr><th scope=\"col\">#</th>\
          <th scope=\"col\">From</th><th scope=\"col\">Port</th><th scope=\"col\">To</th>\
          <th scope=\"col\">Port</th><th scope=\"col\">Routes</th><th scope=\"col\">× mean</th></tr>\
          </thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n</section>\n",

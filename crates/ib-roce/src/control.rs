@@ -140,8 +140,8 @@ impl SocketAddress {
     }
 
     fn as_v4(&self) -> libc::sockaddr_in {
-        // SAFETY: the caller has checked the address family. `new` or the system has set the family and the field
-        // that belongs to it.
+        // SAFETY: the caller has checked the address family. `new` or the system has set the union's field for this
+        // family.
         unsafe { self.v4 }
     }
 

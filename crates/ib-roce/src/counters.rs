@@ -39,8 +39,8 @@ pub struct RoceReceiveCounters {
     pub zero_checksum: u64,
     /// Datagrams dropped because they exceed the receiver's buffer for a datagram.
     pub truncated: u64,
-    /// Packets whose check gave [`IcrcCheck::ConsistentWithSomeId`](super::IcrcCheck). They are
-    /// also counted in `packets`.
+    /// Returned packets whose ICRC check gave [`IcrcCheck::ConsistentWithSomeId`](super::IcrcCheck).
+    /// `packets` counts them too.
     pub unverifiable: u64,
     /// Datagrams that the system has dropped because the socket's receive buffer was full.
     pub overflows: u64,

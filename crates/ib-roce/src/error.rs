@@ -40,9 +40,9 @@ pub enum RoceError {
     /// driver `rdma_rxe` is loaded.
     #[error("cannot bind UDP port {port} of {address}: {source}")]
     Bind {
-        /// IP address.
+        /// The local IP address.
         address: IpAddr,
-        /// Port number.
+        /// The local UDP port.
         port: u16,
         /// The error of the operating system.
         source: io::Error,
@@ -52,7 +52,7 @@ pub enum RoceError {
     Option {
         /// Name of the option.
         option: &'static str,
-        /// IP address.
+        /// The local IP address.
         address: IpAddr,
         /// The error of the operating system.
         source: io::Error,

@@ -14,9 +14,9 @@
 //! `d` be the exclusive or of two ICRCs: that of the packet, and that computed for identification 0
 //! with the flag "don't fragment". Let `m` be the exclusive or of the actual four bytes and the
 //! assumed ones, as a number whose least significant byte is the first. If `n` bytes follow the
-//! four bytes, then `d = m * x^(32 + 8n)`, in the field of polynomials modulo that of the CRC. So
-//! each `d` has exactly one solution `m = d * x^-(32 + 8n)`. It needs one multiplication, by a
-//! number that depends only on the length of the packet.
+//! four bytes, then `d = m * x^(32 + 8n)`, in the field of polynomials modulo the polynomial of the
+//! CRC. So each `d` has exactly one solution `m = d * x^-(32 + 8n)`. The solution takes one
+//! multiplication, by a number that depends only on the length of the packet.
 //!
 //! If a packet is intact, `m` changes only the identification and, if the sender allows fragments,
 //! the flag "don't fragment". Any other `m` shows that the packet is corrupted. A corruption is
@@ -193,12 +193,12 @@ pub(super) struct Tables {
     /// Contributions of the length fields of IPv4 and UDP to the CRC at the end of the UDP header.
     /// The index is the packet size from the BTH to the end of the pad, divided by 4.
     lengths_v4: [u32; LENGTHS],
-    /// Contributions of the length fields of IPv6 and UDP, with the same index.
+    /// Contributions of the length fields of IPv6 and UDP, indexed like `lengths_v4`.
     lengths_v6: [u32; LENGTHS],
     /// Contributions of IPv4 identifications to the CRC at the end of the UDP header.
     identifications: [u32; OWN_IDENTIFICATIONS],
-    /// For each packet size divided by 4, the factor `x^-(32 + 8n)` that turns `d` into `m`. The
-    /// module documentation defines these symbols.
+    /// The factors `x^-(32 + 8n)` of the module documentation, indexed like `lengths_v4`. Here, `n` is the number of
+    /// bytes from the end of the IPv4 identification and flags to the end of the pad.
     rewind_v4: [u32; LENGTHS],
 }
 
@@ -219,8 +219,8 @@ impl Tables {
     }
 
     fn new() -> Self {
-        // For each field, the number of bytes from the start of its four-byte group to the end of
-        // the UDP header.
+        // `number` returns a field with two zero bytes before or after it. Each constant is the
+        // number of bytes from the start of these four bytes to the end of the UDP header.
         const LENGTH_V4: usize = 28;
         const IDENTIFICATION_V4: usize = 24;
         const LENGTH_V6: usize = 44;
@@ -260,7 +260,7 @@ const POLYNOMIAL: u32 = 0xedb8_8320;
 /// The polynomial 1.
 const ONE: u32 = 1 << 31;
 
-/// Multiplies two polynomials modulo that of the CRC.
+/// Multiplies two polynomials modulo the polynomial of the CRC.
 const fn times(mut left: u32, mut right: u32) -> u32 {
     let mut product = 0;
     let mut bit = 0;
@@ -273,7 +273,7 @@ const fn times(mut left: u32, mut right: u32) -> u32 {
     product
 }
 
-/// Returns x^8 raised to the given power.
+/// Returns x^(8 * `exponent`), modulo the polynomial of the CRC.
 fn power_of_byte(mut exponent: usize) -> u32 {
     let (mut power, mut square) = (ONE, 1 << 23);
     while exponent != 0 {

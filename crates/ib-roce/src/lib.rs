@@ -48,7 +48,7 @@
 //! assert_eq!(here.sender.flush(), 0);
 //!
 //! there.wait(clock::now() + std::time::Duration::from_secs(10), None)?;
-//! let packet = there.receiver.receive()?.expect("the sent packet");
+//! let packet = there.receiver.receive()?.expect("the packet has arrived");
 //! assert_eq!(packet.bytes, [0x64; 12]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

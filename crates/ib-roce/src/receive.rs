@@ -43,8 +43,9 @@ pub struct RoceReceiver {
     tables: &'static Tables,
     buffer: Box<[u8]>,
     controls: Box<[Control; CALL]>,
-    /// Datagrams that the last receive call has returned, and their number.
+    /// Datagrams that the last receive call has returned.
     datagrams: [Datagram; CALL],
+    /// Number of datagrams that the last receive call has returned.
     arrived: usize,
     /// Number of datagrams in `datagrams` whose packets were returned, including the current one.
     started: usize,
@@ -203,8 +204,8 @@ impl RoceReceiver {
         match icrc {
             IcrcCheck::ConsistentWithSomeId { .. } => self.counters.unverifiable += 1,
             IcrcCheck::ConsistentWithOwnId(identification) => {
-                // Datagrams may have been merged or split on their path. So the next packet is
-                // expected to have the next identification after that of this packet.
+                // The system may have merged or split the sender's datagrams. So the guess for the
+                // next packet continues from the identification of this packet.
                 self.rest.guess = (identification + 1) % OWN_IDENTIFICATIONS as u16;
             }
             IcrcCheck::Verified | IcrcCheck::Unchecked => {}
@@ -273,7 +274,7 @@ impl RoceReceiver {
         (self.arrived, self.started) = (0, 0);
         let mut buffers = self.buffer.chunks_exact_mut(room);
         let mut vectors: [libc::iovec; CALL] = std::array::from_fn(|_| {
-            let buffer = buffers.next().expect("a buffer for each datagram");
+            let buffer = buffers.next().expect("each datagram has a buffer");
             libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: room }
         });
         let mut headers = vectors.each_mut().map(header);

@@ -85,9 +85,10 @@ impl RoceSender {
         }
     }
 
-    /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` writes the
-    /// packet into the buffer, over old data; then the ICRC is appended. The packet is sent by the
-    /// next [`RoceSender::flush`], or earlier by a `push` that needs room.
+    /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` gets a slice of
+    /// `length` bytes with arbitrary content, and writes the packet into it. Then `push` appends the
+    /// ICRC. The packet is sent by the next [`RoceSender::flush`], or earlier by a `push` that needs
+    /// room.
     ///
     /// The packet is sent from the socket's port; [`Route::source_port`] is ignored. The system
     /// chooses the flow label of IPv6, which the ICRC does not cover. A hop limit of 0 means 64.
@@ -213,8 +214,9 @@ impl RoceSender {
         Ok(())
     }
 
-    /// Adds a packet that follows the packets in the buffer to a batch. Returns the packet's offset
-    /// in the buffer, and the identification that the system will give it.
+    /// Adds a packet to the last batch, or starts a new batch. In the buffer, the packet follows all
+    /// other packets. Returns the packet's offset in the buffer, and the identification that the
+    /// system will give it.
     fn append(&mut self, route: &Route, length: usize) -> Result<(usize, u16), PushError> {
         let number = self.routes.number(route, &self.socket, self.peer_port)?;
         let (start, wire) = (self.used, length + ICRC);
@@ -331,7 +333,7 @@ impl RoceSender {
         for (index, start) in starts.enumerate().rev() {
             let end = batch.start + batch.length.min((index + 1) * batch.segment);
             let icrc: &mut [u8; ICRC] =
-                (&mut self.buffer[end - ICRC..end]).try_into().expect("four bytes");
+                (&mut self.buffer[end - ICRC..end]).try_into().expect("the range has four bytes");
             if self.socket.icrc && self.socket.address.is_ipv4() {
                 let length = end - ICRC - start;
                 let change = self.tables.without_identification(length, index as u16);

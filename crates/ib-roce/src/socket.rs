@@ -109,9 +109,9 @@ impl RoceSocket {
         self.socket.wait(events, until, alarm)
     }
 
-    /// Prepares for a wait of the caller, who polls the socket together with other descriptors:
-    /// flushes the send buffer. Returns `None` if a packet has already arrived. Returns
-    /// `Some(true)` if the caller also has to wait until the socket is writable.
+    /// Flushes the send buffer before the caller polls the socket together with other descriptors.
+    /// Returns `None` if a packet has already arrived, so that the caller must not wait. Returns
+    /// `Some(true)` if the caller has to poll for writability too.
     pub fn begin_wait(&mut self) -> Option<bool> {
         let unsent = self.sender.flush();
         if self.receiver.has_more() {

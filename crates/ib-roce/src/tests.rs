@@ -118,7 +118,8 @@ fn full_buffer_is_flushed_by_push() {
         let mut arrived = Vec::new();
         for packet in &packets {
             push(&mut here.sender, &route, packet);
-            // The receive buffer of an unprivileged process cannot hold all packets.
+            // Receives between sends: the receive buffer of an unprivileged process cannot hold all
+            // packets.
             while let Some(packet) = there.receiver.receive().unwrap() {
                 arrived.push(packet.bytes.to_vec());
             }
@@ -214,7 +215,7 @@ fn disabled_icrc_is_not_checked() {
     let until = clock::now() + Duration::from_secs(10);
     assert_eq!(here.begin_wait(), Some(false));
     there.wait(until, None).unwrap();
-    let packet = there.receiver.receive().unwrap().expect("a packet");
+    let packet = there.receiver.receive().unwrap().expect("a packet has arrived");
     assert_eq!(packet.icrc, IcrcCheck::Unchecked);
 }
 
@@ -225,7 +226,10 @@ fn packet_is_returned_directly_after_a_wait() {
         push(&mut here.sender, &route(V4, V4), &packet(number, 64));
         here.sender.flush();
         there.wait(clock::now() + Duration::from_secs(10), None).unwrap();
-        assert_eq!(there.receiver.receive().unwrap().expect("a packet").bytes, packet(number, 64));
+        assert_eq!(
+            there.receiver.receive().unwrap().expect("a packet has arrived").bytes,
+            packet(number, 64)
+        );
     }
 }
 

@@ -20,8 +20,8 @@ use crate::options::RoceOptions;
 /// An unconnected UDP socket, which the sender and the receiver of a RoCEv2 socket share.
 ///
 /// For an unconnected socket with "don't fragment", the system sends IPv4 packets with
-/// identification 0, and the segments of a GSO datagram with 0, 1, 2 and so on. The ICRC covers the
-/// identification.
+/// identification 0, and the segments of a GSO datagram with 0, 1, 2 and so on. The sender relies on
+/// these numbers, because the ICRC covers the identification.
 pub(super) struct UdpSocket {
     pub(super) file: OwnedFd,
     pub(super) address: IpAddr,
@@ -180,8 +180,8 @@ impl UdpSocket {
         if traffic_class != 0 {
             control.push(level, class_kind, &class);
         }
-        // The socket's hop limit does not apply to multicast packets, which get it by a control
-        // message.
+        // The socket's hop limit does not apply to multicast packets, so a control message sets
+        // theirs.
         if hop_limit != HOP_LIMIT || peer.is_multicast() {
             control.push(level, limit_kind, &limit);
         }

@@ -56,7 +56,7 @@ impl Wire {
     }
 
     /// Returns the headers and the UDP payload of the next RoCEv2 packet; `None` if no packet
-    /// arrives in time.
+    /// arrives within `limit`.
     fn next(&mut self, limit: Duration) -> Option<(RoceNetwork, Vec<u8>)> {
         let until = clock::now() + limit;
         let mut bytes = [0; 65_536];
@@ -77,9 +77,10 @@ impl Wire {
 
     /// Returns the next packet, and checks its ICRC.
     fn checked(&mut self) -> (RoceNetwork, Vec<u8>) {
-        let (network, udp) = self.next(Duration::from_secs(5)).expect("a packet");
-        let packet = Packet::parse_roce(&udp).expect("a RoCEv2 packet");
-        packet.check_roce_icrc(&network).expect("a valid ICRC");
+        let (network, udp) =
+            self.next(Duration::from_secs(5)).expect("a packet arrives within 5 s");
+        let packet = Packet::parse_roce(&udp).expect("the packet has valid headers");
+        packet.check_roce_icrc(&network).expect("the ICRC is valid");
         (network, udp)
     }
 }
@@ -87,7 +88,7 @@ impl Wire {
 /// Runs a command. Returns true if the command succeeds.
 fn run(line: &str) -> bool {
     let mut words = line.split(' ');
-    let mut command = Command::new(words.next().expect("a command"));
+    let mut command = Command::new(words.next().expect("the line names a command"));
     let done = command.args(words).status().is_ok_and(|status| status.success());
     if !done {
         eprintln!("failed: {line}");
@@ -112,7 +113,7 @@ fn bind(options: &RoceOptions) -> RoceSocket {
             Err(RoceError::Bind { source, .. }) if source.kind() == ErrorKind::AddrInUse => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            bound => return bound.expect("a socket"),
+            bound => return bound.expect("the socket can be bound"),
         }
     }
     panic!("the port is in use: {options:?}");
@@ -136,7 +137,7 @@ fn every_segment_has_the_icrc_of_its_own_headers() {
             let mut socket = bind(&RoceOptions { gso, ..RoceOptions::new(address) });
             let route = Route { traffic_class: 0x68, hop_limit: 7, ..route(own, peer) };
             for length in lengths {
-                push(&mut socket, &route, length).expect("room");
+                push(&mut socket, &route, length).expect("the send buffer has room");
             }
             assert_eq!(socket.sender.flush(), 0);
             // With GSO, Linux counts the identifications of a datagram's segments from 0.
@@ -186,21 +187,25 @@ fn packets_of_rxe_are_received() {
     ];
     for (text, expected) in packets.into_iter().zip(checks) {
         let bytes: Vec<u8> = (0..text.len() / 2)
-            .map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("two digits"))
+            .map(|at| {
+                u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("the text is hexadecimal")
+            })
             .collect();
         let mut wrong = bytes.clone();
-        *wrong.last_mut().expect("an ICRC") ^= 1;
+        *wrong.last_mut().expect("the packet is not empty") ^= 1;
         let (is_v4, (network, udp)) =
-            (bytes[0] == 0x45, RoceNetwork::parse(&bytes).expect("a packet"));
+            (bytes[0] == 0x45, RoceNetwork::parse(&bytes).expect("the packet is valid"));
         let socket = if is_v4 { &mut v4 } else { &mut v6 };
         let until = clock::now() + Duration::from_secs(5);
         let received = loop {
-            // Linux enables an IPv6 address in the background, and drops packets to the address
-            // until then.
-            wire.0.write_all(&wrong).expect("room");
-            wire.0.write_all(&bytes).expect("room");
-            socket.wait(clock::now() + Duration::from_millis(200), None).expect("a wait");
-            if let Some(packet) = socket.receiver.receive().expect("packets") {
+            // Linux enables an IPv6 address in the background, and drops packets until then. So the
+            // packets are sent repeatedly.
+            wire.0.write_all(&wrong).expect("the device is writable");
+            wire.0.write_all(&bytes).expect("the device is writable");
+            socket
+                .wait(clock::now() + Duration::from_millis(200), None)
+                .expect("the socket can be polled");
+            if let Some(packet) = socket.receiver.receive().expect("the socket is usable") {
                 break (*packet.route, packet.bytes.to_vec(), packet.icrc);
             }
             assert!(clock::now() < until, "no packet from {:?}", network.addresses);
@@ -223,11 +228,11 @@ fn packets_above_the_interface_mtu_are_counted() {
     for (own, peer) in [(V4, V4_PEER), (V6, V6_PEER)] {
         let mut socket = bind(&RoceOptions::new(own));
         for length in [4108, 4108, 4108, 1036, 2060, 1032] {
-            push(&mut socket, &route(own, peer), length).expect("room");
+            push(&mut socket, &route(own, peer), length).expect("the send buffer has room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // Sizes of the packets in each GSO datagram: 4108 4108 4108 1036 | 2060 1032. Linux checks
-        // the size of the first packet.
+        // Sizes of the packets in each GSO datagram: 4108 4108 4108 1036 | 2060 1032. Linux
+        // compares only the size of a datagram's first packet with the MTU.
         let sent = socket.counters().sent;
         let lost: u64 = sent.errors.values().sum();
         assert_eq!(sent.errors.keys().collect::<Vec<_>>(), [&libc::EMSGSIZE], "{sent:?}");
@@ -235,7 +240,7 @@ fn packets_above_the_interface_mtu_are_counted() {
             wire.checked();
         }
         assert_eq!(sent.packets + lost, 6);
-        push(&mut socket, &route(own, peer), 1036).expect("room");
+        push(&mut socket, &route(own, peer), 1036).expect("the send buffer has room");
         socket.sender.flush();
         assert_eq!(wire.checked().1.len(), 1040);
         assert!(socket.sender.gso(), "EMSGSIZE does not disable GSO");
@@ -278,15 +283,17 @@ fn full_send_buffer_loses_no_packets() {
 #[test]
 fn interfaces_are_listed_with_mtu_and_addresses() {
     let Some(_wire) = Wire::new() else { return };
-    let wire = RoceInterface::holding(V4).expect("interfaces").expect("the tunnel");
+    let wire = RoceInterface::holding(V4)
+        .expect("interfaces can be listed")
+        .expect("`wire` has the address");
     assert_eq!((wire.name.as_str(), wire.mtu, wire.active_mtu()), ("wire", 4300, Some(4096)));
     assert!(wire.addresses.contains(&V6));
     assert_eq!((wire.mac, wire.guid()), (None, Guid(0xffff_c0a8_4d02)));
-    assert_eq!(RoceInterface::holding(V6).expect("interfaces"), Some(wire));
+    assert_eq!(RoceInterface::holding(V6).expect("interfaces can be listed"), Some(wire));
     if run("ip link add name port type dummy") && run("ip link set port address 02:00:5e:10:00:01")
     {
-        let interfaces = RoceInterface::all().expect("interfaces");
-        let port = interfaces.iter().find(|port| port.name == "port").expect("the port");
+        let interfaces = RoceInterface::all().expect("interfaces can be listed");
+        let port = interfaces.iter().find(|port| port.name == "port").expect("`port` was added");
         assert_eq!(port.guid(), Guid(0x0000_5eff_fe10_0001));
     }
 }
@@ -297,29 +304,36 @@ fn multicast_packets_keep_their_hop_limit() {
     let Some(mut wire) = Wire::new() else { return };
     let cases = [
         (V4, IpAddr::from([239, 1, 2, 3]), IpAddr::from([0; 4])),
-        (V6, "ff15::7".parse().expect("valid"), IpAddr::from([0u16; 8])),
+        (V6, "ff15::7".parse().expect("the address is valid"), IpAddr::from([0u16; 8])),
     ];
-    let index = RoceInterface::holding(V4).expect("interfaces").expect("the tunnel").index;
+    let index = RoceInterface::holding(V4)
+        .expect("interfaces can be listed")
+        .expect("`wire` has the address")
+        .index;
     for (own, group, open) in cases {
         let mut socket = bind(&RoceOptions::new(open));
         let there = Route { hop_limit: 64, ..route(own, group) };
-        socket.join(there.destination, index).expect("a group");
+        socket.join(there.destination, index).expect("the GID is a multicast group");
         assert!(socket.join(there.source, index).is_err(), "the GID is not a multicast GID");
         for length in [64, 64, 32] {
-            push(&mut socket, &there, length).expect("room");
+            push(&mut socket, &there, length).expect("the send buffer has room");
         }
         assert_eq!(socket.sender.flush(), 0);
         // The packet is sent to the link, and to members of the group on this machine.
         for length in [64, 64, 32] {
             assert_eq!(wire.checked().1.len(), length + 4);
             let until = clock::now() + Duration::from_secs(5);
-            socket.wait(until, None).expect("a wait");
-            let packet = socket.receiver.receive().expect("packets").expect("the sent packet");
+            socket.wait(until, None).expect("the socket can be polled");
+            let packet = socket
+                .receiver
+                .receive()
+                .expect("the socket is usable")
+                .expect("the packet has arrived");
             assert_eq!((packet.bytes.len(), packet.route.hop_limit), (length, 64));
             let back = (packet.route.source, packet.route.destination);
             assert_eq!(back, (there.destination, there.source));
         }
-        socket.leave(there.destination, index).expect("a member");
+        socket.leave(there.destination, index).expect("the socket is a member");
         assert!(socket.leave(there.destination, index).is_err());
     }
 }
@@ -327,11 +341,14 @@ fn multicast_packets_keep_their_hop_limit() {
 #[test]
 fn link_local_destinations_use_the_interface_of_the_source() {
     let Some(mut wire) = Wire::new() else { return };
-    let (own, peer) = ("fe80::7:2".parse().expect("valid"), "fe80::7:1".parse().expect("valid"));
+    let (own, peer) = (
+        "fe80::7:2".parse().expect("the address is valid"),
+        "fe80::7:1".parse().expect("the address is valid"),
+    );
     assert!(run("ip addr add fe80::7:2/64 dev wire nodad"));
     for address in [own, IpAddr::from([0u16; 8])] {
         let mut socket = bind(&RoceOptions::new(address));
-        push(&mut socket, &route(own, peer), 16).expect("room");
+        push(&mut socket, &route(own, peer), 16).expect("the send buffer has room");
         assert_eq!(socket.sender.flush(), 0);
         let (network, _) = wire.checked();
         assert!(

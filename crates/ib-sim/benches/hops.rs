@@ -20,8 +20,9 @@ const WINDOW: u64 = 64;
 
 /// Returns a three-level tree with 512 hosts.
 fn tree() -> Fabric {
-    let kind = Kind::parse("k-ary-n-tree", &["8", "3"]).expect("a kind of fabric");
-    generate(&kind, &ib_topology::generate::Options::default()).expect("a fabric")
+    let kind =
+        Kind::parse("k-ary-n-tree", &["8", "3"]).expect("the arguments of the kind are valid");
+    generate(&kind, &ib_topology::generate::Options::default()).expect("the tree can be generated")
 }
 
 /// Sends requests to the node at the end of a directed route. Returns the total number of hops of
@@ -36,8 +37,8 @@ fn directed(sim: &mut Sim, client: ClientId, path: &[u8]) -> u64 {
     drain(sim, client, before)
 }
 
-/// Queries the counters of hosts in the whole tree by LID. Returns the total number of hops of all
-/// requests and responses.
+/// Sends LID-routed queries of the port counters to hosts throughout the tree. Returns the total
+/// number of hops of all requests and responses.
 fn by_lid(sim: &mut Sim, client: ClientId, lids: &[u16]) -> u64 {
     let before = sim.stats().hops;
     for number in 0..WINDOW {
@@ -73,9 +74,10 @@ fn set<A: Attribute>(sim: &mut Sim, client: ClientId, path: &[u8], (value, modif
 
 /// Configures a fabric as a subnet manager does. Returns the LIDs of the hosts.
 fn configure(fabric: &Fabric, sim: &mut Sim, client: ClientId) -> Vec<u16> {
-    let subnet = Subnet::discover(fabric, &SubnetOptions::default()).expect("a subnet");
+    let subnet =
+        Subnet::discover(fabric, &SubnetOptions::default()).expect("the fabric is a valid subnet");
     let options = RoutingOptions::default();
-    let routing = engine(EngineKind::MinHop).route(&subnet, &options).expect("routes");
+    let routing = engine(EngineKind::MinHop).route(&subnet, &options).expect("MinHop finds routes");
     let mut lids = Vec::new();
     for end in subnet.end_ports() {
         let (node, number) = sim.place(end.port);
@@ -110,10 +112,10 @@ fn configure(fabric: &Fabric, sim: &mut Sim, client: ClientId) -> Vec<u16> {
 fn hops(criterion: &mut Criterion) {
     let fabric = tree();
     let mut sim = Sim::new(&fabric, Options::default());
-    let port = sim.first_end_port().expect("a host");
-    let client = sim.attach(port, ClientOptions::default()).expect("room");
+    let port = sim.first_end_port().expect("the tree has hosts");
+    let client = sim.attach(port, ClientOptions::default()).expect("a client ID is free");
     let lids = configure(&fabric, &mut sim, client);
-    let path = paths(&fabric).pop().expect("a host").1;
+    let path = paths(&fabric).pop().expect("the tree has nodes").1;
     let mut group = criterion.benchmark_group("hops");
     group.throughput(Throughput::Elements(directed(&mut sim, client, &path)));
     group.bench_function("directed route", |bencher| {

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
     let fabric = generate(&Kind::parse("mesh", &["2x2"])?, &generate::Options::default())?;
     let mut sim = Sim::new(&fabric, Options::default());
-    let port = sim.first_end_port().ok_or("the fabric has hosts")?;
+    let port = sim.first_end_port().ok_or("the fabric has no host")?;
     let client = sim.attach(port, ClientOptions::default())?;
     let host = sim.node_name(sim.place(port).0).to_owned();
 
@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sim.settle(sim.now());
         let result = match sim.receive(client) {
             Some(Incoming::Received(answer)) => {
-                let info: NodeInfo = answer.mad.attribute().ok_or("not NodeInfo")?;
+                let info: NodeInfo =
+                    answer.mad.attribute().ok_or("the response is not a NodeInfo")?;
                 format!("a switch with {} ports responds", info.num_ports)
             }
             Some(Incoming::Lost(_)) => "the request is lost".to_owned(),

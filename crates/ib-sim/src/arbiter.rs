@@ -2,8 +2,8 @@
 //!
 //! There are two tables of entries. Each entry has a VL and a weight in units of 64 bytes; the
 //! entries of a table are served in turn. VLs of the high-priority table send first, up to a limit
-//! in bytes. Then a VL of the low-priority table sends, and the count of bytes restarts. The count
-//! also restarts if no VL of the low-priority table has packets.
+//! in bytes. Then a VL of the low-priority table sends, and the count of bytes restarts. If no VL of
+//! the low-priority table has packets when the limit is reached, the count also restarts.
 
 use ib_types::VirtualLane;
 use ib_wire::mad::sm::{VlArbitration, VlArbitrationEntry};
@@ -21,7 +21,7 @@ impl Default for ArbitrationTables {
         let empty = VlArbitration::zeroed();
         let (mut low, mut high) = (empty, empty);
         for vl in 0..8u8 {
-            let number = VirtualLane::new(vl).expect("below 16");
+            let number = VirtualLane::new(vl).expect("VLs 0 to 7 are valid");
             let entry = |weight| VlArbitrationEntry { lane: number, weight };
             low.entries[usize::from(vl)] = entry(if vl == 0 { 0 } else { 4 });
             high.entries[usize::from(vl)] = entry(if vl == 0 { 4 } else { 0 });
@@ -35,8 +35,8 @@ impl Default for ArbitrationTables {
 pub(crate) struct Arbiter {
     high: CurrentEntry,
     low: CurrentEntry,
-    /// Bytes sent with high priority since a low-priority packet was last sent, or since no
-    /// low-priority packet was waiting.
+    /// Bytes sent with high priority since a low-priority packet was last sent, or since the limit
+    /// was last reached while no low-priority packet was waiting.
     high_sent: u32,
     /// The table from which the last VL was chosen.
     last: Table,
@@ -125,8 +125,9 @@ const fn serves(entry: VlArbitrationEntry, ready: u16) -> bool {
 }
 
 impl CurrentEntry {
-    /// Returns the VL of the current entry if its weight is not used up and it has packets.
-    /// Otherwise returns that of the next entry with packets.
+    /// Returns the VL of the current entry, if the entry has weight left and the VL is ready.
+    /// Otherwise makes the next entry with a ready VL the current one, and returns its VL. Returns
+    /// `None` if no VL of the table is ready.
     fn choose(
         &mut self,
         entry: impl Fn(u8) -> VlArbitrationEntry,

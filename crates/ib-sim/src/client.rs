@@ -1,9 +1,9 @@
 //! Clients: programs that send and receive MADs at an end port.
 //!
-//! Several clients may share a port. The fabric writes the client ID plus one into the upper 16
-//! bits of the transaction ID of a request. It restores these bits before the client receives the
-//! response. Unsolicited MADs are delivered by management class, to a subnet manager, or by queue
-//! pair; see [`ClientOptions`].
+//! Several clients may share a port. The fabric replaces the upper 16 bits of the transaction ID of a
+//! request by the client ID plus one. Before the client receives the response, the fabric restores
+//! the bits that the client has sent. Unsolicited MADs are delivered by management class, to a subnet
+//! manager, or by queue pair; see [`ClientOptions`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ mod request;
 
 pub(crate) use request::{Request, Requests, is_rmpp_control};
 
-/// For this many transactions per client, the fabric stores the upper bits of the transaction IDs.
+/// Maximum number of transaction IDs of a client whose upper bits the fabric stores.
 ///
 /// An outstanding request does not need these stored bits, because it contains its own transaction
 /// ID. Later MADs of a transaction need them: further segments, ACKs, duplicates and late
@@ -103,7 +103,7 @@ pub(crate) struct Clients {
     next: u32,
     by_port: BTreeMap<PortId, Vec<ClientId>>,
     requests: Requests,
-    /// Clients with unread input.
+    /// Clients that have received input since [`Self::next_woken`] last returned them.
     woken: VecDeque<ClientId>,
 }
 
@@ -189,8 +189,8 @@ impl Clients {
         self.get_mut(id)?.inbox.pop_front()
     }
 
-    /// Returns a client that has received input since this function last returned it; `None` if
-    /// there is none.
+    /// Takes the next attached client from the queue [`Self::woken`]; `None` if the queue contains no
+    /// attached client.
     pub(crate) fn next_woken(&mut self) -> Option<ClientId> {
         loop {
             let id = self.woken.pop_front()?;
@@ -215,7 +215,8 @@ impl Clients {
         TransactionId(UpperBits::own(transaction).0 | stamp)
     }
 
-    /// Records an outstanding request. Returns `None` if the client has too many.
+    /// Records an outstanding request. Returns `None` if the client is detached or already has
+    /// [`MAX_OUTSTANDING`] outstanding requests.
     pub(crate) fn remember(&mut self, id: ClientId, datagram: &Datagram) -> Option<RequestKey> {
         let client = self.clients.get_mut(id.0 as usize)?.as_mut()?;
         if client.waiting >= MAX_OUTSTANDING {
@@ -265,9 +266,9 @@ impl Clients {
     /// Assigns an arrived request to a client of the port, or to an agent of the port's node.
     /// Returns true if a response is expected.
     ///
-    /// The request replaces an earlier one that was assigned with the same transaction ID. The
-    /// earlier request is cancelled if it is a copy or segment of the same message; otherwise it
-    /// fails.
+    /// The arrived request replaces the earlier request that was assigned at this port with the same
+    /// transaction ID. If both are MADs of the same message, the earlier request is cancelled.
+    /// Otherwise the earlier request fails.
     pub(crate) fn assign(
         &mut self,
         responder: Option<ClientId>,
@@ -316,10 +317,11 @@ impl Clients {
         registered.or_else(|| first(&|options| options.is_sm))
     }
 
-    /// Returns the transaction ID for a response, with the upper bits that the client has sent.
+    /// Returns the transaction ID with which a response is delivered to a client: with the upper bits
+    /// that the client has sent.
     ///
-    /// For the first response, this is the transaction ID of the request. For later MADs, it is the
-    /// client's last transaction ID with the same lower bits.
+    /// While the request is outstanding, this is the transaction ID of the request. Further segments
+    /// and late responses get the client's last transaction ID with the same lower bits.
     pub(crate) fn own_transaction(
         &self,
         target: ClientId,

@@ -9,7 +9,7 @@ use crate::event::{Event, EventQueue};
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     now: Instant,
-    /// Number of events that were taken from the queue since the start.
+    /// Number of events that were taken from the queue since the clock was created.
     steps: u64,
     events: EventQueue<Event>,
     /// Number of queued events about packets and credits on links; timers are not counted.
@@ -26,7 +26,7 @@ impl Clock {
         self.now
     }
 
-    /// Returns the number of events that were taken from the queue since the start.
+    /// Returns the number of events that were taken from the queue since the clock was created.
     pub(crate) const fn steps(&self) -> u64 {
         self.steps
     }

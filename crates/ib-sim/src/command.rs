@@ -1,7 +1,7 @@
 //! Console and script commands of a simulated fabric.
 //!
-//! The commands above the inner line of the table have the same names and semantics as in ibsim.
-//! The commands below this line are extensions. A port is written `"name"[number]`, a node
+//! The commands from `Link` to `Baselid` have the same names and semantics as in ibsim. The commands
+//! from `Fault` to `Swap` are extensions. A port is written `"name"[number]`, a node
 //! `"name"`. Quotes are optional for names without blanks. A quote inside a quoted name is doubled.
 //! Keywords are case-insensitive. Commands that only print, such as `Dump`, are executed by the
 //! daemon.
@@ -13,12 +13,12 @@
 //! | `ReLink "a"`, `ReLink "a"[n]` | plugs pulled cables back in |
 //! | `Clear "a"`, `Clear "a"[n]` | pulls cables permanently, removes faults, and resets settings and counters |
 //! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a port, or of a node and its ports (port n of an HCA gets the GUID + n) |
-//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses `rate` per cent of the requests to the port; without an attribute, also of the packets that enter it, which count as PortRcvErrors |
+//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses `rate` per cent of the requests to the port, or only of those for the attribute. Without an attribute, also loses `rate` per cent of the packets that enter the port; these count as PortRcvErrors |
 //! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter in both PortCounters and PortCountersExtended |
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
 //! |---|---|
 //! | `Fault "a"[n] kind=value …`, `Fault "a"[n] none` | sets or removes faults for the packets that the port sends: the probabilities `loss`, `corrupt`, `duplicate` and `reorder`, and the times `held` (the longest delay that `reorder` adds) and `delay` |
-//! | `Flap "a"[n] down up times` | takes the link down and up as often as `times` says, at least once |
+//! | `Flap "a"[n] down up times` | takes the link down and up; `times` is the number of repetitions, at least 1 |
 //! | `Power "a" on\|off` | a node without power neither responds nor forwards, and loses its configuration |
 //! | `MKey "a"[n] key [protect]` | sets the M_Key, which the subnet manager then does not know |
 //! | `Misroute "a" p q`, `Misroute "a" none` | the switch forwards packets out of port q if their LFT entry is p |
@@ -119,7 +119,7 @@ pub enum Ignored {
     All,
     /// No block.
     None,
-    /// These blocks.
+    /// The blocks with these numbers.
     Blocks(Vec<u16>),
 }
 

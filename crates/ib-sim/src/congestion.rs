@@ -9,17 +9,17 @@ use ib_wire::mad::{AttributeId, Mad, MadStatus, Method};
 /// ibsim responds to class versions up to this one.
 const HIGHEST_VERSION: u8 = 2;
 
-/// Attributes that only switches have: `CongestionKeyInfo`, whose ID is that of SwitchInfo, and two
-/// IDs of forwarding tables.
+/// IDs of attributes that only switches have in ibsim: 0x12 is `CongestionKeyInfo`, and in the SM
+/// class SwitchInfo. In the SM class, 0x19 and 0x1b are the LFT and the MFT.
 const OF_SWITCHES: [u16; 3] = [0x12, 0x19, 0x1b];
 
-/// Attributes that all nodes have: 0x10, the ID of NodeDescription, and `CongestionInfo`,
-/// `SwitchCongestionSetting`, `SwitchPortCongestionSetting`, `CACongestionSetting` and
-/// `CongestionControlTable`.
+/// IDs of attributes that all nodes have in ibsim: 0x10 is NodeDescription in the SM class. The
+/// others are `CongestionInfo`, `SwitchCongestionSetting`, `SwitchPortCongestionSetting`,
+/// `CACongestionSetting` and `CongestionControlTable`.
 const OF_ALL: [u16; 6] = [0x10, 0x11, 0x14, 0x15, 0x16, 0x17];
 
-/// Attribute ID of Timestamp. ibsim handles it as `VLArbitrationTable`, for which the request's
-/// modifier selects no table.
+/// Attribute ID of Timestamp, and of `VLArbitrationTable` in the SM class. ibsim finds no table for
+/// the modifier of the request, and responds with [`MadStatus::BAD_FIELD`].
 const TIMESTAMP: u16 = 0x18;
 
 /// Returns true if ibsim responds to a request. ibsim drops other requests.

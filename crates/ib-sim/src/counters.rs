@@ -31,7 +31,7 @@ pub struct Counters {
     pub multicast_rcv_packets: u64,
     /// Ticks during which packets were waiting for credits.
     pub xmit_wait: u64,
-    /// Received packets with errors: damaged on the link, malformed, or without buffer space.
+    /// Received packets that were damaged on the link, were malformed, or found no buffer space.
     pub rcv_errors: u64,
     /// Received packets that the sender marked as bad.
     pub rcv_remote_physical_errors: u64,
@@ -55,7 +55,7 @@ pub struct Counters {
     pub local_link_integrity_errors: u64,
     /// Number of times that buffer overruns exceeded the threshold.
     pub excessive_buffer_overruns: u64,
-    /// Received SMPs dropped because their buffer was full.
+    /// Received SMPs that were dropped because the buffer for SMPs was full.
     pub vl15_dropped: u64,
     /// Received MADs to QP 1 that were dropped.
     pub qp1_dropped: u64,
@@ -113,9 +113,10 @@ pub(crate) const fn ticks(time: std::time::Duration) -> u64 {
     time.as_nanos() as u64 / TICK_NANOS
 }
 
-/// Counters that are in both PortCounters and PortCountersExtended. Lists the field of
-/// [`Counters`], the field of both attributes, the CounterSelect bit, and the maximum value in
-/// PortCounters.
+/// Counters that are in both PortCounters and PortCountersExtended.
+///
+/// Each line lists a field of [`Counters`], the name of the field in both attributes, the bit in
+/// CounterSelect, and the maximum value in PortCounters.
 macro_rules! shared {
     ($apply:ident) => {
         $apply! {
@@ -139,7 +140,7 @@ macro_rules! shared {
     };
 }
 
-/// All counters.
+/// Calls a macro with the names of all fields of [`Counters`].
 macro_rules! all {
     ($apply:ident) => {
         $apply!(xmit_data rcv_data xmit_packets rcv_packets multicast_xmit_packets
@@ -163,7 +164,7 @@ impl Counters {
         all!(add);
     }
 
-    /// Returns the differences between these counters and other ones, modulo 2^64.
+    /// Returns these counters minus `other`, modulo 2^64.
     #[must_use]
     pub(crate) const fn minus(&self, other: &Self) -> Self {
         let mut result = *self;

@@ -1,4 +1,4 @@
-//! Delivers packets at end ports: to agents of the node, to hosted agents and to clients.
+//! Delivers packets at end ports: to built-in agents of the node, to hosted agents and to clients.
 
 use ib_link::Arrival;
 use ib_topology::{NodeId, PortId};
@@ -102,7 +102,8 @@ impl Sim {
         let now = self.net.now();
         while let Some((node, datagram)) = self.agents.poll_transmit(number, now) {
             let Some(port) = self.net.fabric.end_port(node) else { continue };
-            // The ACK of an RMPP segment does not answer a request, so it ends no assignment.
+            // The ACK of an RMPP segment does not complete a request. The request remains assigned
+            // to the agent.
             let mad = &datagram.mad;
             let request = if mad.method().is_response() && !is_rmpp_control(mad) {
                 self.net.assigned_to_node(node, mad.transaction_id().0)
@@ -155,7 +156,7 @@ impl Network {
         self.note_delivery(port, key);
         let mut flight = self.land(key);
         let Payload::Mad(payload) = &mut flight.packet.payload else {
-            unreachable!("matched above")
+            unreachable!("the payload was matched as a MAD")
         };
         let slid = flight.packet.slid;
         let Some(status) = sma::answer(self, port, slid, &mut payload.mad) else {
@@ -194,7 +195,8 @@ impl Network {
         }
     }
 
-    /// Records that a request was refused because of its M_Key.
+    /// Counts and logs the loss of an SMP whose M_Key was refused. If the SMP is a request of a
+    /// client, the request fails.
     fn refuse_m_key(&mut self, port: PortId, flight: &Flight) {
         self.fabric.port_mut(port).dropped += 1;
         self.stats.lose(Loss::MKey);
@@ -204,8 +206,8 @@ impl Network {
         }
     }
 
-    /// Returns true, at random, if an `Error` fault of the port loses a request for this attribute
-    /// to an agent of the node.
+    /// Returns true if an `Error` fault of the port loses a request for this attribute to an agent
+    /// of the node. The choice is random.
     fn loses_request(&mut self, port: PortId, id: AttributeId) -> bool {
         let faults = self.fabric.port(port).faults.as_deref();
         faults.is_some_and(|faults| happens(&mut self.rng, faults.unanswered(id)))

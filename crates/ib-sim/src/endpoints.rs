@@ -1,9 +1,8 @@
 //! Interface for programs and HCAs at ports. Clients send and receive MADs; open ports send and
 //! receive packets of QPs above 1.
 //!
-//! Packets contain no ICRC, because the fabric changes no byte after the LRH. Damaged packets are
-//! marked, and the next port drops them, as it would if their VCRC were wrong. [`Packet::to_bytes`]
-//! computes the ICRC.
+//! Packets contain no ICRC; [`Packet::to_bytes`] computes it. If a packet is damaged on a link, the
+//! port at the end of the link drops it, as if its VCRC were wrong.
 //!
 //! At a port opened with [`Sim::open_held`], arrived packets occupy buffer space until
 //! [`Sim::receive_packet`] takes them. So an HCA that takes no packets causes back-pressure, like a
@@ -182,14 +181,16 @@ impl Sim {
         self.deliver(delivery);
     }
 
-    /// Holds the link of a port down, whatever a subnet manager sets. The hold ends when
-    /// [`Sim::release_hold`] was called as often as this function. The caller uses it while no
-    /// program serves the port.
+    /// Holds the link of a port down, for example while no program serves the port. A subnet
+    /// manager cannot bring the link up.
+    ///
+    /// Each call adds a hold, which [`Sim::release_hold`] removes. The link stays down as long as
+    /// the port has a hold.
     pub fn hold_down(&mut self, port: PortId) {
         self.net.hold_down(port, true);
     }
 
-    /// Ends one hold, the effect of one call of [`Sim::hold_down`].
+    /// Removes one hold that [`Sim::hold_down`] has added to a port.
     pub fn release_hold(&mut self, port: PortId) {
         self.net.hold_down(port, false);
     }

@@ -13,7 +13,7 @@ use crate::ids::RequestKey;
 pub(crate) enum Event {
     /// A packet arrives at a port.
     Arrive { port: PortId, flight: u32, epoch: u32 },
-    /// A port has finished sending a packet while others are waiting.
+    /// A port has finished sending a packet, and other packets are waiting in its output queue.
     Sent { port: PortId, epoch: u32 },
     /// Credits arrive at the sender: buffer blocks at the other end of the link are free again.
     Credit { port: PortId, vl: u8, blocks: u16, epoch: u32 },

@@ -242,8 +242,8 @@ impl FabricState {
         counters
     }
 
-    /// Returns the counters that PortCounters shows. They differ from the full counters after a Set
-    /// of PortCounters.
+    /// Returns the counters that PortCounters shows. After a Set of PortCounters or
+    /// PortCountersExtended, they can differ from those of [`Self::counters`].
     pub(crate) fn short_counters(&self, port: PortId, now: Instant) -> Counters {
         let full = self.counters(port, now);
         self.port(port).short_base.as_ref().map_or(full, |base| full.minus(base))
@@ -364,12 +364,12 @@ impl FabricState {
         self.guid_changes += 1;
     }
 
-    /// Returns how often a port state or an LFT has changed.
+    /// Returns how often a port state, an LFT or `LinearFDBTop` has changed.
     pub(crate) const fn route_changes(&self) -> u64 {
         self.route_changes
     }
 
-    /// Counts a change of forwarding tables.
+    /// Counts a change of an LFT or of `LinearFDBTop`.
     pub(crate) const fn count_route_change(&mut self) {
         self.route_changes += 1;
     }

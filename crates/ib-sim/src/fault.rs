@@ -5,7 +5,7 @@ use std::time::Duration;
 use ib_wire::mad::AttributeId;
 
 /// The faults of a port, which affect packets that it sends and requests that arrive at it.
-/// Probabilities are stored unconverted, as the user has set them.
+/// Probabilities are from 0 to 1, except for `unanswered`, which is in per cent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PortFaults {
     /// Probability that a packet is lost.
@@ -22,8 +22,8 @@ pub(crate) struct PortFaults {
     pub(crate) held_back: Duration,
     /// Additional latency of every packet.
     pub(crate) delay: Duration,
-    /// Percentage of requests to the port's agents that are lost. If no attribute is set, the same
-    /// percentage of packets that enter the port are also lost, and counted as errors.
+    /// Percentage of requests to the port's agents that are lost. If `unanswered_attribute` is
+    /// `None`, the same percentage of packets that enter the port is lost and counted as errors.
     pub(crate) unanswered: f64,
     /// If set, only requests for this attribute are lost.
     pub(crate) unanswered_attribute: Option<AttributeId>,

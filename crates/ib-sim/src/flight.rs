@@ -10,8 +10,9 @@ use crate::packet::Packet;
 /// The unit of credits in bytes.
 pub(crate) const BLOCK: usize = 64;
 
-/// At most this many payload vectors are kept for reuse, and only vectors of at least this length.
+/// Maximum number of payload vectors that are kept for reuse.
 const MAX_SPARE_BUFFERS: usize = 4096;
+/// Minimum length of a payload vector that is kept for reuse, in bytes.
 const MIN_SPARE_LENGTH: usize = 1024;
 
 /// Value of `BufferSpace::shared` if the packet has its buffer space to itself: no multicast copy
@@ -29,7 +30,8 @@ pub(crate) struct Flight {
     /// The end port that has sent the packet.
     pub(crate) from: PortId,
     pub(crate) packet: Packet,
-    /// The sequence number of the packet in the fabric.
+    /// Number of the packet, counted from 1 in the order of sending. A copy has the number of its
+    /// original.
     pub(crate) number: u64,
     /// The client's request that fails if the packet is lost.
     pub(crate) request: Option<RequestKey>,
@@ -42,7 +44,7 @@ pub(crate) struct Flight {
     pub(crate) queued_at: Instant,
     /// The buffer space that the packet occupies.
     pub(crate) holds: Option<BufferSpace>,
-    /// True if a fault damaged the packet on its last link.
+    /// True if a fault has damaged the packet on its current link.
     pub(crate) damaged: bool,
     /// The number of the port at which the packet has arrived at the current node.
     pub(crate) arrived_by: u8,
@@ -91,7 +93,7 @@ struct SharedBufferSpace {
 pub(crate) struct Flights {
     flights: Slab<Flight>,
     shared: Slab<SharedBufferSpace>,
-    /// Number of packets that were added so far.
+    /// Number of packets that [`Flights::launch`] has added so far, without copies.
     launched: u64,
     /// Payload vectors for reuse.
     spare: Vec<Vec<u8>>,

@@ -12,8 +12,10 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// Identifies a request by its index, and by a number that differs between requests that use the
-/// same index.
+/// Identifies an outstanding request by its index in the table of requests.
+///
+/// The index is reused after the request has ended. Requests with the same index have different
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestKey {
     pub(crate) index: u32,

@@ -196,7 +196,7 @@ pub(crate) fn query(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -
 pub(crate) fn answer(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Mad {
     match query(sim, client, remote, mad) {
         Some(Incoming::Received(datagram)) => datagram.mad,
-        other => panic!("{other:?} to {mad}"),
+        other => panic!("got {other:?} instead of a response to {mad}"),
     }
 }
 
@@ -261,7 +261,8 @@ pub(crate) fn check(sim: &Sim) {
     let mut taken: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
     let mut counted = std::collections::BTreeSet::new();
     let in_flight = net.flights.iter().filter_map(|flight| flight.holds);
-    // Packets that wait at an open port also occupy buffer space, until they are received.
+    // At an open port, arrived packets can also occupy buffer space, until `receive_packet` takes
+    // them.
     for hold in in_flight.chain(net.open_ports.holds()) {
         let alone = hold.shared().is_none_or(|shared| counted.insert(shared));
         if alone && hold.epoch == sim.port(hold.port).epoch {
@@ -292,12 +293,12 @@ pub(crate) fn check(sim: &Sim) {
             let taken = taken.get(&(peer, vl)).copied().unwrap_or(0);
             let coming = coming.get(&(port, vl)).copied().unwrap_or(0);
             assert!(taken <= buffer, "{taken} blocks in a buffer of {buffer}");
-            assert_eq!(free + taken + coming, buffer, "blocks of {port:?} VL {vl}");
+            assert_eq!(free + taken + coming, buffer, "all buffer blocks for {port:?} VL {vl}");
         }
         if let Some(queues) = &state.queues {
             queues.check();
             for key in queues.packets() {
-                assert!(net.flights.contains(key), "a lost packet is queued");
+                assert!(net.flights.contains(key), "each queued packet is in flight");
             }
         }
     }
@@ -340,18 +341,19 @@ pub(crate) fn two_switches() -> Sim {
 
 /// Runs a command and all events that follow from it. The command has to succeed.
 pub(crate) fn run(sim: &mut Sim, text: &str) {
-    sim.run(&text.parse().expect("a command")).expect("the command succeeds");
+    sim.run(&text.parse().expect("the text is a valid command")).expect("the command succeeds");
     sim.settle(sim.now());
     check(sim);
 }
 
-/// Checks that no packet is in flight, and that all outstanding requests are assigned.
+/// Checks that no packet is in flight, and that each outstanding request is assigned to a client or
+/// agent.
 pub(crate) fn check_settled(sim: &Sim) {
     check(sim);
     let net = &sim.net;
     assert!(!net.clock.has_transit());
     assert_eq!(net.flights.len(), 0, "packets are left: {:?}", net.flights.iter().next());
-    assert_eq!(sim.outstanding(), assigned(sim), "requests are left");
+    assert_eq!(sim.outstanding(), assigned(sim), "each outstanding request is assigned");
 }
 
 /// Checks that the physical state of each port with a cable matches the state of its link.

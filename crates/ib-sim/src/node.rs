@@ -174,7 +174,8 @@ impl Switch {
         is_new
     }
 
-    /// Returns an MFT block: the masks of 16 ports each for 32 multicast LIDs.
+    /// Returns an MFT block: for each of 32 multicast LIDs, a mask of the 16 ports that `position`
+    /// selects.
     pub(crate) fn multicast_block(&self, block: u16, position: u8) -> [u16; 32] {
         std::array::from_fn(|index| {
             let group = block * 32 + index as u16;
@@ -182,7 +183,8 @@ impl Switch {
         })
     }
 
-    /// Writes an MFT block: the masks of 16 ports each for 32 multicast LIDs.
+    /// Writes an MFT block: for each of 32 multicast LIDs, a mask of the 16 ports that `position`
+    /// selects.
     pub(crate) fn set_multicast_block(&mut self, block: u16, position: u8, masks: &[u16; 32]) {
         for (index, &mask) in (0u16..).zip(masks) {
             let group = block * 32 + index;

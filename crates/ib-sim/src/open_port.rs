@@ -1,4 +1,4 @@
-//! Open ports: arrived packets and losses that their owners, HCAs, have not taken yet.
+//! Open ports: arrived packets and recorded losses that the HCA at the port has not taken yet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,7 +27,7 @@ pub struct LostPacket {
     pub why: Loss,
     /// The packet, whose payload is cut after the headers.
     pub packet: Packet,
-    /// The length from the BTH to the end of the payload, in bytes.
+    /// Length of the uncut packet from the BTH to the end of the payload, in bytes.
     pub length: usize,
 }
 

@@ -52,7 +52,7 @@ pub struct MadPayload {
     pub q_key: QKey,
     /// The P_Key.
     pub p_key: PKey,
-    /// The number of bytes of the MAD that the sender has set. All 256 bytes are on the wire.
+    /// Length of the MAD that the sender has specified, in bytes. All 256 bytes are on the wire.
     pub length: u16,
     /// The MAD.
     pub mad: Mad,

@@ -37,8 +37,8 @@ pub(crate) struct Port {
     pub(crate) cable: Option<PortId>,
     /// The output queues. They are created when a packet has to wait for the first time.
     pub(crate) queues: Option<Box<Queues>>,
-    /// The credits of each VL in blocks. They are created when data is first sent; before, all
-    /// credits are available.
+    /// The available credits of each VL in blocks. `None` means that all credits are available, because the port
+    /// has not yet sent data in this epoch of the link.
     pub(crate) credits: Option<Box<[u32; 15]>>,
     pub(crate) faults: Option<Box<PortFaults>>,
     /// Transmission time of a byte, in picoseconds.
@@ -52,16 +52,17 @@ pub(crate) struct Port {
     pub(crate) number: u8,
     /// True if an event is scheduled for the end of the transmission.
     pub(crate) armed: bool,
-    /// Number of holds that keep the link down, whatever a subnet manager sets.
+    /// Number of flaps and of [`Sim::hold_down`](crate::Sim::hold_down) calls that now keep the link down, whatever
+    /// a subnet manager sets.
     pub(crate) held_down: u16,
     pub(crate) counters: Counters,
     pub(crate) info: PortInfo,
-    /// Differences between the full counters and PortCounters; `None` if they are equal.
+    /// The amounts that PortCounters subtracts from the 64-bit counters; `None` if all are 0.
     pub(crate) short_base: Option<Box<Counters>>,
     pub(crate) guid: Guid,
     /// The tables of the port. They are created when one is first written.
     pub(crate) tables: Option<Box<Tables>>,
-    /// The vendor attribute of Mellanox that contains FDR10.
+    /// Mellanox's vendor attribute for the link speed FDR10.
     pub(crate) mellanox: MlnxExtPortInfo,
     /// The highest rate that the port supports.
     pub(crate) best: LinkRate,
@@ -88,7 +89,7 @@ pub(crate) struct Tables {
 /// SL 15 has VL 7.
 pub(crate) fn default_sl_to_vl() -> SlToVl {
     let vl = |level| VirtualLane::new(if level == 15 { 7 } else { level as u8 });
-    SlToVl { lanes: std::array::from_fn(|level| vl(level).expect("below 16")) }
+    SlToVl { lanes: std::array::from_fn(|level| vl(level).expect("the VL is below 16")) }
 }
 
 impl Tables {
@@ -300,8 +301,8 @@ impl Port {
         self.counters = full;
         let base = full.minus(short);
         self.short_base = (base != Counters::default()).then(|| Box::new(base));
-        // The written `xmit_wait` already contains the current wait for credits up to `now`, so
-        // this wait restarts.
+        // The written `xmit_wait` replaces the wait for credits up to `now`. If the port is still waiting,
+        // only the time after `now` is added later.
         if let Some(queues) = &mut self.queues {
             queues.restart_starvation(now);
         }
@@ -326,7 +327,7 @@ impl Port {
         self.queues.take().map_or_else(Vec::new, |queues| queues.into_packets())
     }
 
-    /// If the port was waiting for credits, ends the wait and adds its time to `xmit_wait`.
+    /// If the port was waiting for credits, ends the wait and adds its duration to `xmit_wait`.
     pub(crate) fn end_starvation(&mut self, now: Instant) {
         if let Some(since) = self.queues.as_mut().and_then(|queues| queues.end_starvation()) {
             self.counters.xmit_wait += ticks(now.since(since));
@@ -359,9 +360,9 @@ impl Port {
     /// Returns true if the P_Key table contains the partition of a packet, whether as full or as
     /// limited member.
     ///
-    /// The P_Key table of a switch port is that of the HCA at its link. If the HCA is a limited
-    /// member, it sends limited P_Keys. The port of the receiving member checks whether both
-    /// members may communicate.
+    /// A switch calls this function for the ingress port of a packet. The P_Key table of this port is that of the
+    /// HCA at its link. If the HCA is a limited member, its packets have limited P_Keys, so the ingress port ignores
+    /// membership. [`Self::admits`] at the port of the receiving member refuses packets between two limited members.
     pub(crate) fn lets_in(&self, key: PKey) -> bool {
         let has = |own: PKey| own.partition() != 0 && own.partition() == key.partition();
         match &self.tables {
@@ -381,8 +382,8 @@ impl Port {
         }
     }
 
-    /// Returns the VL of packets with an SL that have arrived at the given port and leave out of
-    /// this port.
+    /// Returns the VL on which this port sends packets of an SL. `arrival` is the number of the port at which the
+    /// packets have arrived at the node.
     #[inline]
     pub(crate) fn vl(&self, arrival: u8, level: ib_types::ServiceLevel) -> u8 {
         match &self.tables {

@@ -24,7 +24,7 @@ pub(crate) struct Queues {
     starved_since: Option<Instant>,
     /// Number of consecutive drops at the head of each VL.
     consecutive_drops: [u8; 16],
-    /// VLs whose head has a timer, as a bit mask.
+    /// VLs with a running timer for the lifetime of the packet at the head, as a bit mask.
     watched: u16,
     /// Time at which the stall of each VL ends. A stalled VL drops all packets.
     stalled_until: [Instant; 16],
@@ -135,14 +135,14 @@ impl Queues {
         lifetime(hoq_life).map(|limit| self.head_since[usize::from(vl)] + limit)
     }
 
-    /// Records that the head of a VL has a timer. Returns true if it had none before.
+    /// Records that the lifetime timer of a VL is running. Returns true if it was not running before.
     pub(crate) const fn watch(&mut self, vl: u8) -> bool {
         let is_new = self.watched >> vl & 1 == 0;
         self.watched |= 1 << vl;
         is_new
     }
 
-    /// Records that the timer for the head of a VL has expired.
+    /// Records that the lifetime timer of a VL has expired.
     pub(crate) const fn unwatch(&mut self, vl: u8) {
         self.watched &= !(1 << vl);
     }
@@ -177,7 +177,7 @@ impl Queues {
         self.by_vl.iter().flatten().copied()
     }
 
-    /// Checks that the bit mask of VLs matches the queues.
+    /// Checks that the bit mask of VLs with packets matches the queues.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         for (vl, queue) in self.by_vl.iter().enumerate() {

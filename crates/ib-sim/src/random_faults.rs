@@ -9,18 +9,18 @@ use ib_types::rng::Rng;
 use crate::command::{Command, Fault, Ignored, Target};
 use crate::script::Step;
 
-/// Returns steps that cause random faults at random times within a duration, and remove them at its
-/// end.
+/// Returns steps that cause random faults at random times from zero to `time`, and remove them at `time`.
 ///
 /// Links fail and recover or flap; nodes lose power; packets are lost, delayed, duplicated or
 /// damaged; M_Keys change; switches deviate from their LFTs. In addition, two cables can be swapped
-/// from the start.
+/// from time zero to `time`.
 ///
 /// The same seed gives the same faults for the same fabric. The first host and its cables have no
-/// faults, so that a client can observe the fabric from there. But the switch at the other end of a
-/// cable can lose its power, and have M_Key and LFT faults. At the end, all faults are removed:
-/// M_Keys are zero, as at unconfigured ports, and switches follow their LFTs. LFT writes that were
-/// ignored are not repeated.
+/// faults, so that a client can observe the fabric from there. But a switch at the other end of such a
+/// cable can lose its power, and have M_Key and LFT faults.
+///
+/// After the faults are removed, M_Keys are zero, as at unconfigured ports, and switches follow their
+/// LFTs. LFT writes that were ignored are not repeated.
 #[must_use]
 pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -> Vec<Step> {
     let mut rng = Rng::stream(seed, 0xfa_17);
@@ -51,8 +51,8 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
         let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
         let others = !switches.is_empty();
         let (command, removal) = match rng.below(if others { 11 } else { 8 }) {
-            // A cable is pulled at most once. If its port is chosen again, a fault of the port
-            // loses packets.
+            // A cable is pulled at most once. If its port is chosen again, packets are randomly lost
+            // at this port instead.
             0 if !pulled.insert(port) => {
                 let fault = vec![Fault::Loss(probability)];
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))

@@ -43,18 +43,18 @@ pub struct FailedStep {
     pub at: Instant,
     /// The step.
     pub step: Step,
-    /// The reason.
+    /// The reason of the failure.
     pub error: CommandError,
 }
 
-/// Error of a step that is invalid whatever the time at which it is run.
+/// Error of a step that [`Sim::check`](crate::Sim::check) refuses before the script is scheduled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 #[non_exhaustive]
 pub struct StepError {
     /// The line number of the step in the script.
     pub line: Option<usize>,
-    /// The reason.
+    /// The reason why the step is refused.
     pub error: CommandError,
 }
 

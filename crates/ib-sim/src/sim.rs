@@ -114,16 +114,16 @@ impl Sim {
     /// Maximum number of events that one call of [`Sim::keep_up`] processes.
     pub const BATCH: usize = 10_000;
 
-    /// Returns the number of events that were processed since the start.
+    /// Returns the number of events that were processed since the fabric was created.
     ///
-    /// To repeat a run, make each call after the same number of processed events and at the same
-    /// virtual time.
+    /// To repeat a run exactly, call each method after as many processed events, and at the same virtual time, as
+    /// the original run did.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.net.clock.steps()
     }
 
-    /// Processes events until `steps` events were processed since the start, then sets the clock to `moment`.
+    /// Processes events until [`Sim::steps`] has reached `steps`, then sets the clock to `moment`.
     pub fn repeat(&mut self, steps: u64, moment: Instant) {
         while self.steps() < steps
             && let Some(event) = self.net.clock.pop_by(Instant::NEVER)

@@ -3,13 +3,13 @@
 //! | attribute | modifier |
 //! |---|---|
 //! | NodeDescription, NodeInfo, SwitchInfo | 0 |
-//! | GUIDInfo | block of 8 GUIDs |
+//! | GUIDInfo | number of a block of 8 GUIDs |
 //! | PortInfo, `MlnxExtPortInfo` | port; on an HCA, 0 is the port at which the request arrives |
-//! | `P_KeyTable` | bits 0–15: block of 32 P_Keys; bits 16–31: port of a switch |
+//! | `P_KeyTable` | bits 0–15: number of a block of 32 P_Keys; bits 16–31: port of a switch |
 //! | `SLtoVLMappingTable` | on a switch: bits 8–15 ingress port, bits 0–7 egress port |
-//! | `VLArbitrationTable` | bits 16–31: part 1 to 4 of the tables; bits 0–15: port |
-//! | `LinearForwardingTable` | block of 64 LIDs |
-//! | `MulticastForwardingTable` | bits 0–8: block of 32 LIDs; bits 28–31: block of 16 ports |
+//! | `VLArbitrationTable` | bits 16–31: half of the low- (1, 2) or high-priority table (3, 4); bits 0–15: port |
+//! | `LinearForwardingTable` | number of a block of 64 LIDs |
+//! | `MulticastForwardingTable` | bits 0–8: number of a block of 32 LIDs; bits 28–31: number of a group of 16 ports |
 //!
 //! The status of the response is 0x000c for other attributes, for attributes that this kind of node
 //! does not have, and for a Set of NodeDescription or NodeInfo. The status is 0x001c for modifiers
@@ -112,7 +112,7 @@ fn get(fabric: &FabricState, port: PortId, mad: &mut Mad, access: Access) -> Res
     Ok(())
 }
 
-/// Writes the attribute in a Set into the fabric. Fails with the status of the response.
+/// Writes the attribute of a Set into the fabric. If this is impossible, returns the status for the response.
 fn set(net: &mut Network, port: PortId, mad: &Mad) -> Result<(), MadStatus> {
     let fabric = &mut net.fabric;
     let (node, modifier) = (fabric.port(port).node, mad.attribute_modifier());
@@ -174,7 +174,7 @@ fn set(net: &mut Network, port: PortId, mad: &Mad) -> Result<(), MadStatus> {
 
 /// Returns the attribute in a Set whose attribute ID is that of `A`.
 fn written<A: Attribute>(mad: &Mad) -> A {
-    mad.attribute().expect("the attribute ID was matched")
+    mad.attribute().expect("the MAD has the attribute ID of `A`")
 }
 
 #[cfg(test)]

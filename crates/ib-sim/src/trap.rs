@@ -1,9 +1,9 @@
 //! Traps: notices that a node sends repeatedly to its subnet manager, until a TrapRepress arrives.
 //!
-//! A port has at most one pending trap of each trap number. If another event with this trap number
-//! occurs meanwhile, its notice is sent when the pending trap is repressed; a later notice replaces
-//! it. Thus a flood of one trap does not block other traps, and the subnet manager always gets the
-//! latest state.
+//! A port has at most one pending trap of each trap number. If further events with this trap number
+//! occur meanwhile, the port keeps only the notice of the latest event. It sends this notice when the
+//! pending trap is repressed. Thus a flood of one trap does not block other traps, and the subnet
+//! manager always gets the latest state.
 //!
 //! A trap is repeated at intervals of the port's `SubnetTimeOut` (IBTA volume 1, chapter 14.2.5.6).
 //! The interval is at least one second. After the trap was sent 10 times, the interval is at least
@@ -79,8 +79,8 @@ impl Traps {
         Some((pending.port, pending.notice, pending.sent))
     }
 
-    /// Removes a repressed trap. If a later notice was waiting for that, adds a trap with this
-    /// notice and returns its transaction ID.
+    /// Removes a repressed trap. If its port has kept the notice of a later event, adds a trap with this
+    /// notice and returns the transaction ID of the added trap.
     pub(crate) fn repress(&mut self, transaction: u64) -> Option<u32> {
         let is_heard = |pending: &Pending| u64::from(pending.transaction) == transaction;
         let index = self.pending.iter().position(is_heard)?;
@@ -93,7 +93,7 @@ impl Traps {
         self.pending.clear();
     }
 
-    /// Returns true if a trap of a port is pending.
+    /// Returns true if a trap with this trap number is pending at a port.
     #[cfg(test)]
     pub(crate) fn is_pending(&self, port: PortId, trap: TrapNumber) -> bool {
         self.pending.iter().any(|it| it.port == port && it.notice.trap == trap)

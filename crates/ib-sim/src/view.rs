@@ -145,9 +145,10 @@ impl Sim {
         self.fabric().port(one).cable == Some(other) && is_active(one) && is_active(other)
     }
 
-    /// Returns the time when a link became inactive: the earliest time at which one of its ports
-    /// that are not Active left the state Active, or zero if such a port was never Active. Returns
-    /// `None` if the link is active ([`Sim::is_active`]).
+    /// Returns the time when a link became inactive; `None` if the link is active ([`Sim::is_active`]).
+    ///
+    /// If only one of the ports is not Active, this is the time when it left the state Active. If both are not Active,
+    /// it is the earlier of both times. A port that was never Active has the time zero.
     #[must_use]
     pub fn inactive_since(&self, one: PortId, other: PortId) -> Option<Instant> {
         if self.is_active(one, other) {

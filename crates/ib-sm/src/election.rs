@@ -66,18 +66,18 @@ fn best<'a>(
     managers.reduce(|one, other| if other.1.outranks(one.1) { other } else { one })
 }
 
-/// The action of an SM after a Set(SMInfo) of another SM. Each variant names the attribute modifier in parentheses.
+/// The action that another SM requests by a Set(SMInfo). The attribute modifier of the request selects the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// No action (ACKNOWLEDGE).
+    /// The attribute modifier ACKNOWLEDGE requests no action.
     Nothing,
-    /// The SM becomes the master (HANDOVER).
+    /// By HANDOVER, the SM becomes the master.
     TakeOver,
-    /// The SM becomes NOT-ACTIVE (DISABLE).
+    /// By DISABLE, the SM enters the state NOT-ACTIVE.
     Disable,
-    /// The SM leaves the state NOT-ACTIVE, and starts a discovery (STANDBY).
+    /// By STANDBY, the SM leaves the state NOT-ACTIVE and starts a discovery.
     Standby,
-    /// The standby SM starts a discovery (DISCOVER).
+    /// By DISCOVER, the standby SM starts a discovery.
     Discover,
 }
 

@@ -73,7 +73,7 @@ pub enum DiskError {
     /// The file cannot be opened, or its size cannot be queried.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The error of the system call.
         error: io::Error,
@@ -81,13 +81,13 @@ pub enum DiskError {
     /// The path is neither a regular file nor a block device.
     #[error("{}: expected a file or a block device", path.display())]
     Kind {
-        /// The file.
+        /// The path.
         path: PathBuf,
     },
     /// The file is shorter than a block.
     #[error("{}: found {length} bytes, expected at least {block}", path.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The length of the file in bytes.
         length: u64,

@@ -101,7 +101,8 @@ pub struct NbdServer {
 /// A request in flight at the device.
 #[derive(Clone, Copy, Debug)]
 struct Executing {
-    /// The slot and number of the request's connection.
+    /// Key of the request's connection in `NbdServer::connections`, and the connection's number,
+    /// because keys are reused.
     connection: (usize, u64),
     token: RequestToken,
     operation: Operation,
@@ -410,7 +411,8 @@ impl NbdServer {
         if poll::wait_any(&mut files, 0).is_err() {
             files.clear();
         }
-        // A client that has only shut down its sending side still reads responses.
+        // Ignores `POLLRDHUP`: a client that has only shut down its sending side still reads
+        // responses.
         let is_gone = |file: &libc::pollfd| file.revents & (libc::POLLHUP | libc::POLLERR) != 0;
         let gone = waiting.into_iter().zip(&files).filter(|(_, file)| is_gone(file));
         let gone: Vec<usize> = gone.map(|(at, _)| at).collect();
@@ -423,7 +425,8 @@ impl NbdServer {
         !stalled.is_empty() || !gone.is_empty()
     }
 
-    /// Detects disconnected clients. Returns true if any of them has left requests.
+    /// Detects disconnected clients. Returns true if a disconnected client has left requests in
+    /// flight or unread input.
     fn detect_disconnects(&mut self) -> bool {
         let usage = self.usage();
         if self.connections.len() >= 2 {
@@ -442,9 +445,9 @@ impl NbdServer {
         self.connections.iter().any(|(_, it)| it.leaves(usage))
     }
 
-    /// Returns true if a disconnected client has left writes in flight or unread input. Even if a
-    /// path failure delays these writes, they must be executed before later requests of other
-    /// clients, as on a local disk.
+    /// Returns true if a disconnected client has left writes in flight or unread input. As on a
+    /// local disk, its writes must be executed before later requests of other clients. This holds
+    /// even if a path failure of a remote device delays the writes.
     fn has_work_of_gone(&self) -> bool {
         // Unread input counts only if the client has memory for its next request. So a disconnected
         // client whose unsent responses use up its memory does not block others.

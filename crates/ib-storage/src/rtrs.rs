@@ -80,7 +80,8 @@ impl Devices {
         Ok(captures)
     }
 
-    /// Makes the HCA pass the packet readers of chosen queue pairs to `on_reader`.
+    /// Makes an HCA pass the packet readers of queue pairs that were chosen for a trace to
+    /// `on_reader`. The HCA is given by its number.
     fn hand_over_from(&mut self, number: u32) {
         let (Some(on_reader), Some(device)) = (&self.on_reader, self.all.get_mut(number as usize))
         else {

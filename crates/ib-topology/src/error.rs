@@ -1,11 +1,10 @@
-//! Errors of fabrics and of readers of fabric files.
+//! Errors of building a fabric, and of reading fabric files.
 
 use std::fmt;
 
 use ib_types::Guid;
 
-/// Error of building a [`crate::Fabric`]. A node, port or link contradicts the nodes, ports and links that the fabric
-/// already has.
+/// Error of adding a node or link to a [`crate::Fabric`], or of setting an attribute of a port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FabricError {
@@ -15,18 +14,18 @@ pub enum FabricError {
         /// The node's name.
         node: String,
     },
-    /// A node has no ports, or more than an InfiniBand node can have.
+    /// A node would have no external ports, or more than 254.
     #[error("node \"{node}\" has {ports} ports: expected 1 to 254")]
     PortCount {
         /// The node's name.
         node: String,
-        /// The requested number of ports.
+        /// The requested number of external ports.
         ports: u32,
     },
     /// The fabric already has a node with this name.
     #[error("node \"{node}\" exists already: expected a unique name")]
     DuplicateName {
-        /// The name.
+        /// The repeated name.
         node: String,
     },
     /// The fabric already has a node or port with this GUID.
@@ -36,7 +35,7 @@ pub enum FabricError {
         guid: Guid,
         /// The name of the node that was to be added or changed.
         node: String,
-        /// The name of the node that already has the GUID, or has a port with it.
+        /// The name of the node that already has the GUID as its node GUID or as a port GUID.
         other: String,
     },
     /// The node has no port with this number.
@@ -49,7 +48,7 @@ pub enum FabricError {
         /// The highest port number of the node.
         ports: u8,
     },
-    /// A link ends at port 0.
+    /// A link would end at port 0 of a node.
     #[error("port 0 of node \"{node}\" cannot be linked: it is not an external port")]
     PortZeroLinked {
         /// The node's name.

@@ -129,7 +129,7 @@ pub struct Port {
     pub lid: Option<Lid>,
     /// The LMC that the file records for the port.
     pub lmc: Lmc,
-    /// The port at the other end of the link. With a loopback plug, this is the port itself.
+    /// The port at the other end of the link; the port itself if it has a loopback plug. `None` if it is not linked.
     pub peer: Option<PortId>,
     /// The rate of the link. It has no meaning if the port is not linked.
     pub rate: LinkRate,
@@ -139,8 +139,8 @@ pub struct Port {
 
 /// A fabric, which is a multigraph: its nodes have numbered ports, and its edges are links between ports.
 ///
-/// A fabric is built node by node and link by link. Every step is checked: a link always has two ends, GUIDs and names
-/// are unique, and all linked ports exist.
+/// Nodes and links are added one at a time. Each addition is checked: node names and node GUIDs are unique, and so are
+/// port GUIDs except within a switch. A link always joins existing ports.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     nodes: Vec<Node>,
@@ -152,7 +152,7 @@ pub struct Fabric {
 }
 
 impl PartialEq for Fabric {
-    /// Compares the nodes and ports of two fabrics, in their order.
+    /// Compares the nodes and ports of two fabrics, in the order in which they were added.
     ///
     /// The comparison ignores enabled widths, and the rates of unlinked ports.
     fn eq(&self, other: &Self) -> bool {
@@ -196,8 +196,8 @@ impl Fabric {
             let other = self.node(other).name.clone();
             return Err(FabricError::DuplicateGuid { guid: spec.guid, node: spec.name, other });
         }
-        let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 nodes"));
-        let first_port = u32::try_from(self.ports.len()).expect("fewer than 2^32 ports");
+        let id = NodeId(u32::try_from(self.nodes.len()).expect("there are fewer than 2^32 nodes"));
+        let first_port = u32::try_from(self.ports.len()).expect("there are fewer than 2^32 ports");
         if spec.kind.is_switch() {
             self.claim_port_guid(spec.guid, PortId(first_port), |_| spec.name.clone())?;
         }
@@ -220,8 +220,8 @@ impl Fabric {
 
     /// Sets the GUID of a port.
     ///
-    /// All ports of a switch have the same GUID, so this sets the GUID of all its ports. It may differ from the node
-    /// GUID.
+    /// If the node is a switch, sets the GUID of all its ports, because the ports of a switch share one GUID. A port
+    /// GUID may differ from the node GUID.
     ///
     /// # Errors
     /// Fails if the port does not exist, if the GUID is zero, or if another port already has this GUID.
@@ -271,10 +271,10 @@ impl Fabric {
         Ok(())
     }
 
-    /// Sets the widths that a port enables; `mask` is encoded like LinkWidthEnabled of PortInfo.
+    /// Sets the link widths that are enabled at a port. `mask` is encoded like LinkWidthEnabled of PortInfo.
     ///
     /// # Panics
-    /// Panics if the id belongs to another fabric.
+    /// Panics if this fabric has no port with the id.
     pub fn set_enabled_widths(&mut self, port: PortId, mask: u8) {
         self.ports[port.index()].enabled_widths = Some(mask);
     }
@@ -354,7 +354,7 @@ impl Fabric {
     /// Returns the node with the given id.
     ///
     /// # Panics
-    /// Panics if the id belongs to another fabric.
+    /// Panics if this fabric has no node with the id.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
@@ -363,7 +363,7 @@ impl Fabric {
     /// Returns the port with the given id.
     ///
     /// # Panics
-    /// Panics if the id belongs to another fabric.
+    /// Panics if this fabric has no port with the id.
     #[must_use]
     pub fn port(&self, id: PortId) -> &Port {
         &self.ports[id.index()]
@@ -386,13 +386,13 @@ impl Fabric {
             .map(move |(number, port)| (PortId(first + number as u32), port))
     }
 
-    /// Returns the port at the other end of a port's link.
+    /// Returns the port at the other end of a port's link; `None` if the port is not linked.
     #[must_use]
     pub fn peer(&self, id: PortId) -> Option<&Port> {
         self.port(id).peer.map(|peer| self.port(peer))
     }
 
-    /// Returns every link once, as its two ports in ascending order. For a loopback plug, the two ids are equal.
+    /// Returns every link once, as the ids of its two ports, the lower id first. The ids of a loopback plug are equal.
     pub fn links(&self) -> impl Iterator<Item = (PortId, PortId)> {
         self.ports.iter().enumerate().filter_map(|(index, port)| {
             let (id, peer) = (PortId(index as u32), port.peer?);
@@ -412,15 +412,16 @@ impl Fabric {
         self.by_guid.get(&guid).copied()
     }
 
-    /// Finds a port by its port GUID. If the port GUID belongs to a switch, returns port 0.
+    /// Finds a port by its port GUID. For the GUID of a switch, returns port 0, or the port of the latest
+    /// [`Self::set_port_guid`] call that has changed the GUID.
     #[must_use]
     pub fn find_port_guid(&self, guid: Guid) -> Option<PortId> {
         self.by_port_guid.get(&guid).copied()
     }
 
-    /// Replaces the descriptions of nodes by the names in a node-name-map file.
+    /// Replaces the descriptions of nodes. `names` maps node GUIDs to descriptions, as a node-name-map file does.
     ///
-    /// Returns the number of nodes that got a new description.
+    /// Returns the number of nodes whose GUID is in `names`.
     pub fn rename(&mut self, names: &std::collections::BTreeMap<Guid, String>) -> usize {
         let mut renamed = 0;
         for node in &mut self.nodes {

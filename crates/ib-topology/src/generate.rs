@@ -11,12 +11,13 @@
 //! | [`random`] | [`Random`]: connected multigraphs in which all switches have nearly the same number of links |
 //! | [`error`] | [`GenerateError`]: the parameter, the value found and the values expected |
 //!
-//! A fabric has first the switches, then the hosts, each in the order that the kind documents. No port has a LID. The
-//! switch with index i, from 0, has the node GUID `0x0002c90000200000` + i. The host with index i and P ports has
-//! `0x0002c90000100000` + i·(P+1). As in ibsim, port n of a host has the node GUID + n. Names have the form of
-//! ibnetdiscover: `S-` or `H-`, and the node GUID. Descriptions contain the index: `leaf-003`, `sw-x1y2z0`,
-//! `host-0017`. Vendor and device IDs are zero, because a subnet manager may send vendor-specific attributes to nodes
-//! with the ID of a real vendor.
+//! In a generated fabric, the switches come before the hosts. The documentation of each kind defines the order of the
+//! switches and of the hosts. No port has a LID. The switch with index i, from 0, has the node GUID
+//! `0x0002c90000200000` + i. The host with index i and P ports has the node GUID `0x0002c90000100000` + i·(P+1). As in
+//! ibsim, the port GUID of port n of a host is the node GUID + n. Names have the form of ibnetdiscover: `S-` or `H-`,
+//! and the node GUID. Descriptions contain the index or the coordinates: `leaf-003`, `sw-x1y2z0`, `host-0017`. Vendor
+//! and device IDs are zero, because a subnet manager may send vendor-specific attributes to nodes with the ID of a real
+//! vendor.
 //!
 //! ```
 //! use ib_topology::generate::{Kind, Options, generate};
@@ -67,7 +68,8 @@ use plan::Plan;
 ///
 /// # Errors
 /// Fails if parameters are out of range or contradict each other. Also fails if a node needs more than 254 ports, if
-/// the fabric needs more than 49,151 LIDs, if a fraction is not in the range 0 to 1, or if no host is left.
+/// the fabric needs more than 49,151 LIDs, if a fraction is not in the range 0 to 1, or if no host has a link after
+/// switches were dropped.
 pub fn generate(kind: &Kind, options: &Options) -> Result<Fabric, GenerateError> {
     options.check()?;
     let mut plan = kind.plan(options.seed)?;
@@ -84,13 +86,13 @@ pub struct Options {
     pub rate: LinkRate,
     /// Fraction of the links between switches that is dropped, from 0 to 1.
     ///
-    /// The number of dropped links is rounded. These links are drawn uniformly from the links that remain after
-    /// switches were dropped. Links of hosts are not dropped. The fabric can become disconnected.
+    /// The links are drawn uniformly from those that remain after switches were dropped. Their number is rounded to
+    /// the nearest integer. Links of hosts are not dropped. The fabric can become disconnected.
     pub drop_links: f64,
     /// Fraction of the switches that is dropped, from 0 to 1.
     ///
-    /// The number of dropped switches is rounded, and these switches are drawn uniformly. Their links are dropped with
-    /// them, and so are hosts that have no link left.
+    /// The switches are drawn uniformly. Their number is rounded to the nearest integer. The links of dropped switches
+    /// are also dropped, and so are hosts that have no link left.
     pub drop_switches: f64,
 }
 
@@ -115,7 +117,7 @@ impl Options {
 
 /// A kind of fabric, with its parameters.
 ///
-/// [`Self::parse`] can read back the output of `Display`.
+/// `Display` writes the name and the arguments, separated by spaces, so that [`Self::parse`] can read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -152,11 +154,11 @@ impl Kind {
 
     /// Parses the name of a kind and its arguments.
     ///
-    /// Positional arguments have a fixed order. Arguments of the form `key=value` can stand anywhere among them.
+    /// Positional arguments have a fixed order. Arguments of the form `key=value` can be anywhere between them.
     ///
     /// # Errors
     /// Fails if the kind is unknown, or if an argument is missing, surplus or malformed. [`generate()`] checks the
-    /// values.
+    /// values of the arguments.
     pub fn parse(name: &str, args: &[&str]) -> Result<Self, GenerateError> {
         match name {
             "fat-tree" => FatTree::parse(args).map(Self::FatTree),

@@ -127,9 +127,9 @@ pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
 
 /// Reads a net file of `ibsim`, and the files named by its `include` lines.
 ///
-/// Nodes and ports have the same GUIDs as in ibsim. A node without a GUID line gets the first GUID after those of the
-/// previous node of the same kind and of that node's ports. A port of a channel adapter has the node GUID plus the port
-/// number, even if the file has another GUID in parentheses. A port of a switch has the node GUID.
+/// Nodes and ports have the same GUIDs as in ibsim. A port of a channel adapter has the node GUID plus the port number,
+/// even if the file has another GUID in parentheses. A port of a switch has the node GUID. If a node has no GUID line,
+/// its GUID is the next one after the GUIDs of the previous node of the same kind and its ports.
 ///
 /// # Errors
 /// Fails on the first line that is malformed or contradicts another line.
@@ -143,8 +143,8 @@ pub fn ibsim_with(
 
 /// Reads OpenSM's `opensm-subnet.lst`.
 ///
-/// Nodes get the names that `ibnetdiscover` gives them. `SPD=??`, which OpenSM prints for all speeds above HDR, is read
-/// as NDR, and `PHY=??` as 2x.
+/// Nodes get the names that `ibnetdiscover` gives them. `SPD=??`, which OpenSM prints for speeds without a name, is
+/// read as NDR, and `PHY=??` as 2x.
 ///
 /// # Errors
 /// Fails on the first line that is malformed or contradicts another line.
@@ -171,7 +171,7 @@ fn parse(
     not_empty(file_name, fabric)
 }
 
-/// Converts a number of a file to a smaller type. The range was checked when the number was read.
+/// Converts a number from a file to a smaller type. The caller must have checked the number's range.
 fn narrow<T: TryFrom<u64>>(value: u64) -> T {
     T::try_from(value).ok().expect("the range was checked when the number was read")
 }

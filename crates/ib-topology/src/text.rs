@@ -60,7 +60,7 @@ const BLOCK: usize = 256;
 /// A location in one of several files: the file, the line and the column.
 #[derive(Clone, Copy, Debug)]
 pub struct Location {
-    /// The number of the file. The reader numbers the files that it reads.
+    /// The index of the file among the files that the reader loads, from 0.
     pub source: u32,
     /// The line, from 1.
     pub line: u32,
@@ -106,7 +106,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Returns the lines of a text; `first` is the number of the first line.
+    /// Returns the lines of a text. `source` is the index of the file, and `first` is the number of the first line.
     pub fn new(text: &'a str, source: u32, first: u32) -> Self {
         Self { rest: text, source, number: first }
     }

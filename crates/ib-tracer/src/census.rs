@@ -1,7 +1,10 @@
 //! Port census: finds the port out of which a switch sends lost packets, from the counters of its ports.
 //!
-//! A lost packet has no response, but the port that sent the packet has counted it. The tracer sends a burst of N
-//! packets and then a burst of 3 N packets. It reads the counters of all ports before, between and after the bursts.
+//! A lost packet has no response, but the port that sent the packet has counted it. The packets of a census are
+//! copies of one combined-route probe, sent in bursts.
+//!
+//! The tracer sends a burst of N packets and then a burst of 3 N packets. It reads the counters of all ports before,
+//! between and after the bursts.
 //! The port that sends the packets counts N and then 3 N, and little more. These two bursts are one try. Two successive
 //! tries, with bursts of different sizes, have to find the same port. A port other than the one in the forwarding table
 //! is reported only if the port in the table counts no burst. If a port has much other traffic, its counters prove
@@ -36,8 +39,8 @@ const GROWTH: u64 = 4;
 /// packets. Counters prove that a switch uses the other port only if the port in the table is idle.
 const IDLE_FACTOR: u64 = 4;
 
-/// Returns the number of packets in the first burst. The second burst is three times as large. A burst must
-/// have many more packets than the requests for counters, because a port counts these requests as well.
+/// Returns the number of packets in the first burst of the first try, for a switch with this number of ports. A burst
+/// must have many more packets than the requests for counters, because a port counts these requests as well.
 fn first_burst(ports: u8) -> u64 {
     8 + u64::from(ports) / 2
 }
@@ -49,7 +52,7 @@ pub(crate) enum CensusRequest {
     Counters(u8),
     /// As `Counters`, but requests the 64-bit counters (PortCountersExtended).
     Extended(u8),
-    /// A packet of a burst. Packets of bursts are expected to be lost.
+    /// A packet of a burst: a copy of the combined-route probe. It is expected to be lost.
     Burst,
 }
 
@@ -89,7 +92,7 @@ struct Census {
     left: usize,
     /// Number of completed tries, each with two bursts.
     tries: u32,
-    /// Number of packets in the first burst.
+    /// Number of packets in the first burst of this try. The second burst has three times as many.
     burst: u64,
     /// True if a request for counters had to be repeated. Then not all readings contain the same number of requests.
     is_lossy: bool,
@@ -117,7 +120,8 @@ pub(crate) struct Censuses {
 /// Result of a census.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    /// The port out of which the switch sends the probe; `None` if the counters do not show it.
+    /// Fate of the probe at the switch, and the port at which it was decided. `None` if the counters do not show
+    /// it.
     Known(Option<PacketFate>),
     /// The switch does not respond. Another census has to read the counters at the other ends of the switch's cables.
     NeedsNeighbours,
@@ -377,9 +381,9 @@ impl Census {
         switch: NodeNumber,
         model: &FabricModel,
     ) -> Vec<PacketFate> {
-        // The port `back` also counts the responses that the switch sends to the local port. Some of these may be lost,
-        // so their number is not known exactly. The counters of `back` are ignored if requests were repeated, or if
-        // another linked port was not read.
+        // The switch sends its responses to the tracer out of the port `back`, which counts them. Some of the responses
+        // may be lost, so the tracer does not know their exact number. It ignores the counters of `back` if requests
+        // were repeated, or if it could not read the counters of another port with a link.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
         let links = model.node(switch).links.iter();
         let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
@@ -396,8 +400,8 @@ impl Census {
             ];
             found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
         }
-        // Another port than the one in the table is reported only if the port in the table is idle. If its counters
-        // were not read, it counts as idle, unless requests were repeated.
+        // `expected` is the port in the forwarding table. Another port is reported only if `expected` is idle. If the
+        // counters of `expected` were not read, `expected` is taken as idle, unless requests were repeated.
         if let [(PacketFate::Sent(port) | PacketFate::Discarded(port), Some([small, large]))] =
             found[..]
             && Some(port) != expected
@@ -438,7 +442,8 @@ impl Census {
             false => 0,
         };
         let slack = 2 + self.burst / 4 + explained;
-        // The second burst has 2 N probes more than the first. Some of them may be lost on the way to the switch.
+        // The second burst has `2 * burst` more probes than the first. Some of them may be lost on the way to the
+        // switch.
         let more = large.saturating_sub(small);
         let sum = u128::from(small) + u128::from(large);
         // For random traffic, the counts of two bursts rarely differ by more than twice the square root of their sum.
@@ -453,7 +458,8 @@ impl Census {
     }
 }
 
-/// For each port of a switch, returns the LID and the port number at the other end of its cable.
+/// For each port of a switch, returns the LID and the port number at the other end of its cable. Omits a port if
+/// another node could respond to requests that are sent to this LID.
 fn behind(switch: NodeNumber, model: &FabricModel) -> BTreeMap<u8, (u16, u8)> {
     let links = model.node(switch).links.iter();
     links

@@ -1,4 +1,4 @@
-//! Facts of the fabric: the requests for facts, and the evaluation of responses.
+//! Queries the facts that a trace depends on: nodes, links and blocks of tables (see [`Fact`]).
 //!
 //! Facts come from the nodes over directed routes, or from SA records. A fact may need several requests. For
 //! example, a new node is queried for NodeInfo, PortInfo and NodeDescription.
@@ -77,6 +77,7 @@ struct PendingFact {
     far: u8,
     /// LID of the port at the far end of the link, or of the local port. Only used for SA queries.
     lid: u16,
+    /// Reason why the fact cannot be read, if a request for it failed.
     failed: Option<String>,
     /// Number of requests for the fact that were repeated.
     retries: u32,
@@ -94,7 +95,8 @@ pub(crate) struct Facts {
     timing: Timing,
     m_key: u64,
     pending: BTreeMap<Fact, PendingFact>,
-    /// Far end of each link by near end, both as LID and port; `None` until the SA has returned all LinkRecords.
+    /// By LID and port number of one end of a link: LID and port number of the other end. `None` until the SA has
+    /// returned all LinkRecords.
     links: Option<BTreeMap<(u16, u8), (u16, u8)>>,
 }
 

@@ -1,8 +1,10 @@
-//! Trials: decide whether missing responses to probes are caused by a fault or by random loss.
+//! Trials decide whether missing responses to a combined-route probe are caused by a fault or by random loss.
 //!
-//! A trial sends combined-route probes and control probes alternately. Control probes are directed-route SMPs over the
-//! same cables. If random loss were the only cause of missing responses, both kinds of probes would be answered equally
-//! often. Fisher's exact test gives the probability that no combined-route probe is answered by chance.
+//! A trial repeats the probe, and sends control probes in between. A control probe consists of directed-route SMPs over
+//! the same cables: one SMP along the path of the probe and, if the response takes another path, one along that path.
+//!
+//! If random loss were the only cause of missing responses, both kinds of probes would be answered equally often.
+//! Fisher's exact test gives the probability that no combined-route probe is answered by chance.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +29,8 @@ const MAX_PROBES: u32 = 768;
 pub(crate) enum Sample {
     /// A combined-route probe.
     CombinedRoute,
-    /// The control probe with this number. It takes the path of the combined-route probe or, if `is_answer` is true,
-    /// the path of the response to this probe.
+    /// An SMP of the control probe that belongs to the combined-route probe with this number. The SMP takes the path of
+    /// the combined-route probe or, if `is_answer` is true, the path of its response.
     Control { number: u32, is_answer: bool },
 }
 
@@ -39,22 +41,28 @@ pub(crate) enum Outcome {
     Running,
     /// A combined-route probe was answered.
     Answered,
-    /// No combined-route probe was answered, and the probability of random loss is within the configured bound.
+    /// No combined-route probe was answered, and the probability that this is random loss is at most the configured
+    /// bound.
     Silent,
     /// No combined-route probe was answered, but random loss cannot be excluded.
     Unclear,
 }
 
+/// The trial of one combined-route probe.
 #[derive(Debug)]
 struct Trial {
     /// Directed routes of the control probes: along the path of the combined-route probe and, if it differs, along the
     /// path of its response.
     routes: [Option<Vec<u8>>; 2],
+    /// GUID of the node at the end of the control probes' routes.
     expected: Guid,
+    /// Number of combined-route probes that were sent.
     sent: u32,
+    /// Number of outstanding requests of this round.
     left: u32,
+    /// True if a combined-route probe was answered.
     answered: bool,
-    /// By number of a control probe: the number of routes on which it was answered.
+    /// By number of a combined-route probe: on how many of `routes` its control probe was answered.
     controls: BTreeMap<u32, u8>,
     outcome: Outcome,
 }
@@ -82,14 +90,16 @@ impl Trials {
         silent.map(|(&combined_route, _)| combined_route)
     }
 
-    /// Returns the numbers of combined-route probes sent, control probes sent, and control probes answered.
+    /// Returns three counts: combined-route probes sent, control probes sent, and control probes answered. A control
+    /// probe over two routes counts once.
     pub(crate) fn counts(&self, combined_route: CombinedRoute) -> Option<(u32, u32, u32)> {
         let trial = self.all.get(&combined_route)?;
         let controls = if trial.routes[0].is_some() { trial.sent } else { 0 };
         Some((trial.sent, controls, trial.successes()))
     }
 
-    /// Starts a trial, and returns its first requests. If no control probe is possible, returns no requests.
+    /// Starts a trial, and returns its first requests. If no control probe is possible, the outcome is
+    /// [`Outcome::Unclear`] at once, and there are no requests.
     pub(crate) fn start(
         &mut self,
         combined_route: CombinedRoute,
@@ -196,9 +206,9 @@ fn chance(count: u32, successes: u32) -> f64 {
     (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()
 }
 
-/// Returns the directed routes of control probes, and the node at the end of the routes. Control probes take the same
-/// cables as the combined-route probe and its response. Returns `None` if the tables do not lead to the node, or if a
-/// route is too long.
+/// Returns the directed routes of control probes, and the GUID of the node at the end of these routes. The routes lead
+/// over the same cables as the combined-route probe and its response. Returns `None` if the probe or its response does
+/// not arrive according to the forwarding tables, or if a route is too long.
 fn controls(
     (from, lid): CombinedRoute,
     model: &FabricModel,

@@ -1,4 +1,4 @@
-//! Error numbers that RTRS and RNBD carry. They are Linux's numbers, whatever the system of the host is.
+//! Error numbers that RTRS and RNBD carry. They are Linux's numbers on every operating system.
 
 use std::fmt;
 

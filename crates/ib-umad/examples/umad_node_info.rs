@@ -1,7 +1,7 @@
-//! Queries a port of an HCA for its own `NodeInfo`: `umad_node_info DEVICE [PORT]`.
+//! Queries the `NodeInfo` of a local HCA through one of its ports: `umad_node_info DEVICE [PORT]`.
 //!
-//! Works on a real HCA, and on a simulated one when it runs under `LD_PRELOAD` of
-//! `libumad2sim.so` or `libib_preload.so` (device `ibsim0`).
+//! The HCA is a real one, or the simulated device `ibsim0`. For `ibsim0`, run the example under `LD_PRELOAD` of
+//! `libumad2sim.so` or `libib_preload.so`.
 
 use std::error::Error;
 use std::io::Write;

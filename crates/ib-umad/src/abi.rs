@@ -240,7 +240,7 @@ fn words(words: impl Iterator<Item = u128>, bits: u32) -> u128 {
 }
 
 fn chunk<const LENGTH: usize>(bytes: &[u8], at: usize) -> [u8; LENGTH] {
-    *bytes[at..].first_chunk().expect("the structure has the size of its layout")
+    *bytes[at..].first_chunk().expect("the field is within the structure")
 }
 
 #[cfg(test)]

@@ -72,7 +72,8 @@ impl File {
             let own = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
             return ib_os::poll::wait_any(&mut [own, bell], milliseconds);
         }
-        // A preloaded library cannot poll an emulated file together with other files.
+        // A preloaded library cannot poll an emulated file together with other files. So this loop polls the file, and
+        // checks the alarm after each `SLICE`.
         let mut left = milliseconds;
         loop {
             let mut polled = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
@@ -101,7 +102,8 @@ impl Drop for File {
     }
 }
 
-/// Returns the result of a call. libumad2sim returns a negative error number, the system returns -1 and sets `errno`.
+/// Converts the return value of a system call. On errors, libumad2sim returns a negative error number, but the system
+/// returns -1 and sets `errno`.
 fn result(value: isize) -> io::Result<usize> {
     match value {
         0.. => Ok(value as usize),

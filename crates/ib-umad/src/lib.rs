@@ -59,7 +59,7 @@ pub enum UmadError {
     Content {
         /// Path of the file.
         path: String,
-        /// Its content.
+        /// Content of the file.
         found: String,
         /// A description of the content that is expected in this file.
         expected: &'static str,
@@ -67,7 +67,7 @@ pub enum UmadError {
     /// A system call failed.
     #[error("{doing} {path}: {source}")]
     Io {
-        /// The operation.
+        /// The operation that failed, for example `opening`.
         doing: &'static str,
         /// Path of the file.
         path: String,

@@ -44,7 +44,7 @@ pub enum UmadRmpp {
 /// Options of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UmadOptions {
-    /// Management classes.
+    /// The management classes for which the link registers agents.
     pub agents: Vec<UmadAgent>,
     /// Whether the kernel or the user of the link handles RMPP.
     pub rmpp: UmadRmpp,
@@ -108,7 +108,8 @@ pub struct UmadMessage {
 struct PendingRequest {
     /// Upper half of the transaction ID, which the kernel overwrites.
     upper: u64,
-    /// The retransmission to send when the first attempt has ended; the kernel does not accept it earlier.
+    /// Retransmission by the user of the link. It is sent when the kernel has reported that the first transmission
+    /// received no response.
     retransmission: Option<Vec<u8>>,
     datagram: Datagram,
     /// True if the first segment of a response was received. From then on, the kernel's timeout does not apply.
@@ -209,8 +210,9 @@ impl UmadLink {
         }
     }
 
-    /// Converts a message read from the device. If it reports the loss of a request that the user of the link has
-    /// already retransmitted, sends this retransmission and returns `None`.
+    /// Converts a header and bytes read from the device to a [`UmadMessage`]. If the kernel reports that a request
+    /// received no response, and the user of the link has already retransmitted it, sends this retransmission and
+    /// returns `None`.
     fn incoming(
         &mut self,
         header: &UmadHeader,
@@ -292,7 +294,7 @@ impl UmadLink {
             let before = self.waiting.insert(key(mad), waiting);
             let waits = before.is_some_and(|before| !before.answered);
             if waits && !mad.is_rmpp() {
-                // The kernel rejects a retransmission until the first attempt has ended.
+                // The kernel rejects a retransmission while it waits for the response to the first transmission.
                 let waiting =
                     self.waiting.get_mut(&key(mad)).expect("the entry was inserted above");
                 waiting.retransmission = Some(bytes);
@@ -372,7 +374,8 @@ impl IsSmHolder {
     }
 }
 
-/// Returns the key by which the kernel matches responses to requests.
+/// Returns the management class and the lower half of the transaction ID. The kernel matches responses to requests by
+/// this key.
 fn key(mad: &Mad) -> (u8, u32) {
     let TransactionId(id) = mad.transaction_id();
     (mad.class().0, id as u32)
@@ -384,9 +387,10 @@ fn wants_answer(mad: &Mad) -> bool {
     !mad.method().is_response() && mad.method().response().is_some() && !about_a_transfer
 }
 
-/// Registers an agent and returns its number. If the kernel or library lacks [`REGISTER_AGENT2`], uses
-/// [`REGISTER_AGENT`], which cannot request RMPP in userspace. The kernel then still passes all segments to an agent
-/// for which it does not handle RMPP.
+/// Registers an agent and returns its number.
+///
+/// If the kernel or library lacks [`REGISTER_AGENT2`], uses [`REGISTER_AGENT`], which has no flag for RMPP in
+/// userspace. An agent with RMPP in userspace then has the RMPP version 0, and the kernel passes all segments to it.
 fn register(file: &File, agent: UmadAgent, rmpp: UmadRmpp) -> io::Result<u32> {
     let by_user = agent.class.may_use_rmpp() && rmpp == UmadRmpp::User;
     let registration = Registration {

@@ -1,4 +1,4 @@
-//! Builds and parses an RDMA WRITE of RoCEv2, then flips a bit and checks the ICRC again.
+//! Builds and parses a RoCEv2 packet with an RDMA WRITE, then flips a bit and checks the ICRC again.
 //!
 //! ```text
 //! $ cargo run -p ib-wire --example packet
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     bytes.truncate(length);
 
     let packet = Packet::parse_roce(&bytes)?;
-    let (bth, reth) = (packet.bth(), packet.reth().ok_or("a write has an RETH")?);
+    let (bth, reth) = (packet.bth(), packet.reth().ok_or("the packet has no RETH")?);
     let (opcode, to, psn) = (bth.opcode, bth.destination.get(), bth.psn.get());
     let (length, address) = (reth.dma_length, reth.virtual_address);
     writeln!(

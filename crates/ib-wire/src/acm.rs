@@ -1,15 +1,17 @@
-//! Messages between clients and the ACM service of the same host, over a stream socket (`acm.h`).
+//! Messages between clients and the ACM service, over a stream socket (`acm.h`).
+//!
+//! Byte offsets, and in parentheses the sizes of fields in bytes:
 //!
 //! ```text
 //!  0 version 1   opcode   status   data (3)   length (2)   transaction (8)
-//! 16 data, at most 576 bytes; of RESOLVE up to 8 addresses of 72 bytes:
+//! 16 data, at most 576 bytes; in RESOLVE messages, up to 8 entries of 72 bytes:
 //!    0 flags (4)   type (2)   reserved (2)   address (64)
 //! ```
 //!
 //! Flags, types and the length of RESOLVE messages are in host byte order. The lengths of other
-//! messages, and the contents of addresses, are in network byte order. Remote and old clients use
+//! messages, and the contents of addresses, are in network byte order. Remote and old clients can use
 //! the opposite byte order for lengths, flags and types. The service derives the [`ByteOrder`] of a
-//! request from its length, which is valid in only one order, and responds in the same order.
+//! request from its length ([`ClientHeader::length`]), and responds in the same order.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -83,8 +85,8 @@ codes! {
         ESRCTYPE = 8 "source type",
         /// The destination address is invalid.
         EDESTADDR = 9 "destination address",
-        /// The type of the destination address is not supported, or no source address can be
-        /// derived from it.
+        /// The type of the destination address is not supported, or the service cannot derive a
+        /// source address from the destination address.
         EDESTTYPE = 10 "destination type",
     }
 }
@@ -189,13 +191,13 @@ layout! {
         pub opcode: ClientOpcode = bits(1, 0, 8),
         /// The status of a response.
         pub status: ClientStatus = bits(2, 0, 8),
-        /// With `PERF_QUERY`: the number of counters. With `EP_QUERY`: the index of the endpoint,
-        /// from 1.
+        /// In a response to `PERF_QUERY`: the number of counters. In an `EP_QUERY` request: the
+        /// index of the endpoint, counted from 1.
         pub src_out: u8 = bits(3, 0, 8),
-        /// With `PERF_QUERY`: the index of the endpoint, 0 for the service. With `EP_QUERY`: the
-        /// port number, 0 for all ports.
+        /// In a `PERF_QUERY` request: the index of the endpoint, 0 for the service. In an
+        /// `EP_QUERY` request: the port number, 0 for all ports.
         pub src_index: u8 = bits(4, 0, 8),
-        /// Zero.
+        /// Unused; zero.
         pub dst_index: u8 = bits(5, 0, 8),
         /// The length of the message in bytes, in either byte order; see [`ClientHeader::length`].
         pub length: [u8; 2] = bits(6, 0, 16),
@@ -247,8 +249,8 @@ impl ClientHeader {
             length >= HEADER_LENGTH && (length - HEADER_LENGTH).is_multiple_of(Entry::LENGTH)
         };
         let found = lengths.iter().filter(|it| possible(it)).max_by_key(|it| {
-            // The usual order is part of the key, because `max_by_key` returns the last of several
-            // equal maxima.
+            // Without the second part of the key, the unusual order would win ties, because
+            // `max_by_key` returns the last of several equal maxima.
             (whole(it), it.1 == orders[0])
         });
         found.copied().ok_or_else(|| {
@@ -287,7 +289,7 @@ layout! {
 pub struct Entry {
     /// The flags: source, destination, or path.
     pub flags: EntryFlags,
-    /// The type of the address.
+    /// The type of the contents: an address type, or a path.
     pub kind: EntryType,
     /// The address or path, padded with zeros.
     pub info: [u8; ADDRESS_LENGTH],
@@ -354,7 +356,7 @@ impl Entry {
         &self.info[..end]
     }
 
-    /// Parses the contents as a path.
+    /// Parses [`Entry::info`] as a path.
     #[must_use]
     pub fn path_record(&self) -> PathRecord {
         PathRecord::parse(&self.info)
@@ -388,17 +390,17 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// A RESOLVE request or response: a header and up to eight addresses.
+/// A RESOLVE request or response: a header and up to eight entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolve {
     /// The header. Its length field is set when the message is encoded.
     pub header: ClientHeader,
-    /// The addresses.
+    /// The addresses or paths.
     pub entries: Vec<Entry>,
 }
 
 impl Resolve {
-    /// The maximum number of addresses in a message.
+    /// The maximum number of entries in a message.
     pub const MAX_ENTRIES: usize = MAX_DATA_LENGTH / Entry::LENGTH;
 
     /// Creates a request for a path. `entries` must contain one destination and at most one source.
@@ -407,7 +409,8 @@ impl Resolve {
         Self { header: ClientHeader::new(ClientOpcode::RESOLVE, transaction), entries }
     }
 
-    /// Parses the addresses of a message. Ignores bytes after the last whole address.
+    /// Parses the entries of a message. Ignores bytes after the last whole entry, and all entries
+    /// after the first eight.
     #[must_use]
     pub fn parse(header: ClientHeader, data: &[u8], order: ByteOrder) -> Self {
         let (entries, _) = data.as_chunks::<{ Entry::LENGTH }>();
@@ -418,7 +421,7 @@ impl Resolve {
     /// Appends the encoded message to a buffer.
     ///
     /// # Panics
-    /// Panics if the message has more than [`Resolve::MAX_ENTRIES`] addresses.
+    /// Panics if the message has more than [`Resolve::MAX_ENTRIES`] entries.
     pub fn put(&self, order: ByteOrder, out: &mut Vec<u8>) {
         let mut header = self.header;
         header.set_length(HEADER_LENGTH + Entry::LENGTH * self.entries.len(), order);
@@ -474,8 +477,8 @@ impl PerfCounters {
 }
 
 layout! {
-    /// The response to `EP_QUERY`, which describes an endpoint. The names of the endpoint follow;
-    /// each has 64 bytes.
+    /// The response to `EP_QUERY`, which describes an endpoint. After this struct, the message
+    /// contains the names of the endpoint, 64 bytes each.
     pub struct EndpointInfo: 80 {
         /// The GUID of the HCA.
         pub device_guid: u64 = bits(0, 0, 64),

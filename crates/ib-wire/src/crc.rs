@@ -2,7 +2,7 @@
 //!
 //! | checksum | bits | covers | recomputed by switches |
 //! |---|---|---|---|
-//! | ICRC (invariant CRC) | 32 | the packet, with ones in fields that may change between the ends | no |
+//! | ICRC (invariant CRC) | 32 | the packet, with ones in fields that switches or routers may change | no |
 //! | VCRC (variant CRC) | 16 | the packet, including the ICRC | yes, if the LRH changes |
 //!
 //! Both checksums process the least significant bit of a byte first, start with all ones, and are
@@ -84,8 +84,8 @@ impl Icrc {
 
     /// Starts a computation whose first eight bytes are 0xFF.
     ///
-    /// These bytes replace the LRH. RoCEv2 packets have no LRH, and routers change the LRH of
-    /// packets with a GRH.
+    /// These bytes replace the LRH in the ICRC of RoCEv2 packets, which have no LRH, and of packets
+    /// with a GRH, whose LRH routers change.
     #[must_use]
     pub fn after_lrh_of_ones() -> Self {
         Self(Hasher::new_with_initial(AFTER_LRH_OF_ONES))
@@ -113,9 +113,9 @@ impl Default for Icrc {
 const AFTER_LRH_OF_ONES: u32 = 0x2144_df1c;
 
 /// Computes the ICRC of a native packet that has a BTH. `bytes` are its bytes from the LRH to the
-/// pad.
+/// end of the padding.
 ///
-/// All bits of fields that may change between the ends count as ones (IBTA volume 1, chapter
+/// All bits of fields that switches or routers may change count as ones (IBTA volume 1, chapter
 /// 7.8.1):
 ///
 /// * without a GRH: the VL of the LRH,

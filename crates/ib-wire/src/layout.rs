@@ -226,8 +226,8 @@ impl Bits {
         Self { byte: self.byte + first / 8, bit: first % 8, width }
     }
 
-    /// Returns the position of this field in a larger layout that contains the field's layout from
-    /// byte `bytes` on.
+    /// Returns the position of this field in a larger layout. `bytes` is the byte offset at which
+    /// the larger layout contains the field's own layout.
     #[must_use]
     pub const fn offset_by(self, bytes: usize) -> Self {
         Self { byte: self.byte + bytes, ..self }
@@ -286,8 +286,8 @@ macro_rules! field {
 /// each field.
 ///
 /// The macro adds `LENGTH`, `FIELDS`, `zeroed`, `parse`, `emit` and `to_bytes` to the struct.
-/// `emit` does not change reserved bits. Fields are numbers, newtypes of numbers, arrays, or other
-/// layouts. So `parse` and `emit` preserve unknown codes.
+/// `emit` does not change reserved bits. Fields are numbers, Booleans, newtypes of numbers, arrays,
+/// or other layouts, but not enums. So `parse` and `emit` preserve unknown codes.
 ///
 /// ```
 /// ib_wire::layout! {

@@ -1,7 +1,7 @@
 //! The `le_layout!` macro: defines structs of little-endian fields at byte offsets, for RTRS and
 //! RNBD.
 
-/// A field of a little-endian layout.
+/// A type that can be a field of a little-endian layout.
 pub(crate) trait LittleEndian: Copy {
     /// Reads the value from the start of `bytes`.
     fn read(bytes: &[u8]) -> Self;

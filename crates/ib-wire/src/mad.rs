@@ -109,8 +109,8 @@ macro_rules! attribute {
 pub(crate) use attribute;
 
 impl Mad {
-    /// Creates a MAD with this class, method and transaction ID. All other bytes after the class
-    /// version are zero.
+    /// Creates a MAD with this class, method and transaction ID. The base version is 1, and the
+    /// class version is [`MgmtClass::version`]. All other bytes are zero.
     #[must_use]
     pub fn new(class: MgmtClass, method: Method, transaction_id: TransactionId) -> Self {
         let mut mad = Self([0; MAD_LENGTH]);
@@ -189,7 +189,7 @@ impl Mad {
     #[inline]
     #[must_use]
     pub fn transaction_id(&self) -> TransactionId {
-        TransactionId(u64::from_be_bytes(self.0[8..16].try_into().expect("8 bytes")))
+        TransactionId(u64::from_be_bytes(self.0[8..16].try_into().expect("the slice has 8 bytes")))
     }
 
     /// Sets the transaction ID.

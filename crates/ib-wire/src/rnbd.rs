@@ -35,12 +35,12 @@ codes! {
 codes! {
     /// The access mode of an open device.
     AccessMode(u8) {
-        /// Reads only.
+        /// The client can only read.
         READ_ONLY = 0 "ro",
-        /// Reads and writes.
+        /// The client can read and write. No other client may have the device open for writing.
         READ_WRITE = 1 "rw",
-        /// Reads and writes, while one other client may also have the device open for writing
-        /// (migration).
+        /// The client can read and write. One other client may also have the device open for writing,
+        /// as during a live migration.
         MIGRATION = 2 "migration",
     }
 }
@@ -115,12 +115,14 @@ le_layout! {
         /// Extension of ibfabric: a client sends [`Session::EXTENSION_REQUEST`], a server sends
         /// [`Session::EXTENSION_RESPONSE`]. Linux ignores this field.
         ///
-        /// If both ends support the extension, [`OpenResponse`] shows whether data has changed
-        /// since the last open.
+        /// If client and server support the extension, the fields `writers`, `medium` and `cache` of
+        /// [`OpenResponse`] show whether the device's data has changed since the client last opened it.
         pub extension: u64 = 8,
-        /// With `EXTENSION_REQUEST`: the ID of the client. It is not zero, and the same in all
-        /// sessions of the client. With `EXTENSION_RESPONSE`: the ID of the server. It changes
-        /// whenever the server starts.
+        /// In a request with the extension: the ID of the client, which is not zero and is the same
+        /// in all sessions of the client.
+        ///
+        /// In a response with the extension: the ID of the server, which changes whenever the server
+        /// starts.
         pub number: u64 = 16,
     }
 }
@@ -161,7 +163,7 @@ le_layout! {
         pub max_discard_sectors: u32 = 24,
         /// The granularity of discards in bytes.
         pub discard_granularity: u32 = 28,
-        /// The offset of the first discard unit in bytes.
+        /// The offset in bytes of the first discard unit.
         pub discard_alignment: u32 = 32,
         /// The physical block size in bytes.
         pub physical_block_size: u16 = 36,
@@ -173,23 +175,23 @@ le_layout! {
         pub secure_discard: u16 = 42,
         /// The write cache of the device.
         pub cache_policy: CachePolicy = 45,
-        /// Extension of ibfabric ([`Session::EXTENSION_RESPONSE`]): a number that changes after
-        /// another client has written to the device.
+        /// Extension of ibfabric ([`Session::EXTENSION_RESPONSE`]): a number of 15 bits for the client
+        /// that opens the device for writing. It changes after another client has written to the
+        /// device. It is zero if the device is opened read-only.
         ///
-        /// The bit [`OpenResponse::WRITERS_PERSISTENT`] is set if a restart of the server does not reset
-        /// this number.
+        /// The upper bit is [`OpenResponse::WRITERS_PERSISTENT`].
         pub writers: u16 = 46,
-        /// Extension of ibfabric: a number that changes if the data of the device was replaced.
+        /// Extension of ibfabric: a number that changes when the device contains different data.
         pub medium: u32 = 48,
-        /// Extension of ibfabric: a number that changes if writes that were not flushed may have
-        /// been lost.
+        /// Extension of ibfabric: a number that changes when completed writes that were not flushed
+        /// may be lost.
         pub cache: u32 = 52,
     }
 }
 
 impl OpenResponse {
-    /// This bit of [`OpenResponse::writers`] is set if a restart of the server does not reset the
-    /// number in the other bits.
+    /// The bit of [`OpenResponse::writers`] that is set if the server stores the number in the other
+    /// bits, so that a restart of the server does not reset it.
     pub const WRITERS_PERSISTENT: u16 = 0x8000;
 }
 
@@ -204,7 +206,7 @@ le_layout! {
         pub sector: u64 = 8,
         /// The operation and its flags.
         pub rw: IoFlags = 16,
-        /// The length in bytes.
+        /// The length of the I/O in bytes.
         pub length: u32 = 20,
         /// The I/O priority, encoded as in Linux.
         pub priority: u16 = 24,
@@ -257,11 +259,11 @@ pub enum Message<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the RNBD message {message_type} has {found} bytes: expected at least {expected}")]
 pub struct Truncated {
-    /// The type of the message.
+    /// The type of the message; zero if the type itself is truncated.
     pub message_type: MessageType,
     /// The minimum length of the message in bytes.
     pub expected: usize,
-    /// The number of bytes found.
+    /// The number of bytes of the message that were found.
     pub found: usize,
 }
 
@@ -298,7 +300,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Appends the encoded message to `out`, with the type in its `message_type` field.
+    /// Appends the encoded message to `out`. Does not check the `message_type` field of the message.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             Self::Session(session) => out.extend(session.to_bytes()),

@@ -17,7 +17,7 @@
 //! ```
 //! use ib_wire::rtrs::{Immediate, ImmediateKind};
 //!
-//! // The message of a request is at byte 0x1020 of chunk 1 of 512.
+//! // The server has 512 chunks. The message of a request is at byte 0x1020 of chunk 1.
 //! let immediate = Immediate::request(512, 1, 0x1020);
 //! assert_eq!(immediate, Immediate(0x0008_1020));
 //! let ImmediateKind::Request { payload } = immediate.kind() else { panic!("not a request") };
@@ -53,7 +53,7 @@ pub enum RtrsError {
     /// The message is truncated.
     #[error("{what} has {found} bytes: expected at least {expected}")]
     Truncated {
-        /// The name of the truncated message or part of it.
+        /// The name of the truncated message, or of its truncated part.
         what: &'static str,
         /// The minimum length of this part in bytes.
         expected: usize,

@@ -7,7 +7,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 pub mod acm;
 pub mod acme;
 pub mod capture;
+mod completions;
 mod examples;
+mod groups;
 pub(crate) mod opensm;
 pub mod rdma;
 pub mod routing;
@@ -15,10 +17,12 @@ pub mod rtrs;
 pub mod run;
 pub mod sim;
 pub mod sm;
+pub mod statuses;
 pub mod tracer;
 pub mod up;
-mod values;
+pub(crate) mod values;
 
+pub use completions::CompletionsArgs;
 pub use examples::examples;
 pub use routing::{
     CheckArgs, EngineArgs, FileFormat, GenArgs, RouteArgs, RoutingArgs, ScopeArg, SubnetArgs, kinds,
@@ -29,16 +33,22 @@ use examples::examples_text;
 /// Returns the clap definition of the command line, from which man pages and completions are generated.
 #[must_use]
 pub fn command() -> clap::Command {
-    Cli::command()
+    let command = Cli::command();
+    let template = groups::help_template(&command);
+    command.help_template(template)
 }
 
 /// One InfiniBand stack in userspace.
-///
-/// Exit status: 0 no problems found, 1 problems found (such as an unreachable LID or a credit loop), 2
-/// unusable input, 3 inconclusive.
 #[derive(Debug, Parser)]
-#[command(name = "ibfabric", version, max_term_width = 100)]
+#[command(name = "ibfabric", version, max_term_width = 100, after_help = statuses::summary())]
 pub struct Cli {
+    /// Prints errors only: no results, notes or progress. The exit status has the result.
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub quiet: bool,
+    /// Prints more details. May be repeated: after the details of a command, also its run time and peak memory.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count,
+        help_heading = "Global options")]
+    pub verbose: u8,
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
@@ -50,13 +60,37 @@ impl Cli {
     /// # Errors
     /// Returns clap's error. For `--help` and `--version`, the text to print is such an error, too.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut command = Self::command();
-        let words = sm::joined(words.into_iter().collect());
+        let mut command = command();
+        let words: Vec<OsString> = words.into_iter().collect();
         let matches = command
             .try_get_matches_from_mut(&words)
             .map_err(|error| sim::misplaced(&mut command, &words).unwrap_or(error))?;
         sim::check(&mut command, &matches)?;
         Self::from_arg_matches(&matches)
+    }
+}
+
+impl Command {
+    /// Returns how often `--verbose` can be repeated for details of the command itself.
+    pub(crate) const fn details(&self) -> u8 {
+        match self {
+            Self::Sm(args) if args.action.is_none() => 3,
+            Self::Tracer(_) | Self::Acme(_) => 1,
+            Self::Rdma(args) => args.command.details(),
+            Self::Capture(args) => matches!(args.command, capture::CaptureCommand::Read(_)) as u8,
+            _ => 0,
+        }
+    }
+
+    /// Returns true if standard output carries data that the user has requested, which --quiet does not suppress.
+    pub(crate) fn writes_data(&self) -> bool {
+        let is_standard = |path: &std::path::Path| path == std::path::Path::new("-");
+        match self {
+            Self::Gen(args) => args.output.as_deref().is_none_or(is_standard),
+            Self::Completions(_) => true,
+            Self::Run(args) => args.env,
+            _ => false,
+        }
     }
 }
 
@@ -78,9 +112,6 @@ pub enum Command {
     #[command(after_long_help = examples_text("sm"))]
     Sm(Box<sm::SmArgs>),
     /// Traces the paths of packets hop by hop, and validates them against the forwarding tables.
-    ///
-    /// Exit status: 0 all paths are proven correct, 1 a path is proven wrong, 2 unusable input, 3 some paths
-    /// could not be proven, and none is proven wrong.
     #[command(after_long_help = examples_text("tracer"))]
     Tracer(Box<tracer::TracerArgs>),
     /// Responds to requests of ibtracer and ibping at a port.
@@ -105,11 +136,18 @@ pub enum Command {
     /// of `ib_acme`.
     #[command(after_long_help = examples_text("acme"))]
     Acme(Box<acme::AcmeArgs>),
-    /// Runs the whole stack on a simulated fabric: SM, ACM service, agents, a block device and a packet
-    /// capture.
+    /// Runs the whole stack on a simulated fabric until it is stopped: SM, ACM service, agents, a block device and a
+    /// web page.
     #[command(after_long_help = examples_text("up"))]
     Up(Box<up::UpArgs>),
+    /// Tests the whole stack on a simulated fabric: routes, names, paths, a block device over two paths whose links
+    /// are cut, and a capture of its packets.
+    #[command(after_long_help = examples_text("selftest"))]
+    Selftest(Box<up::SelftestArgs>),
     /// Captures the packets of queue pairs, and reads and compares capture files.
     #[command(after_long_help = examples_text("capture"))]
     Capture(capture::CaptureArgs),
+    /// Prints the completion script of a shell.
+    #[command(after_long_help = examples_text("completions"))]
+    Completions(CompletionsArgs),
 }

@@ -5,14 +5,23 @@ use std::io;
 use std::process::ExitCode;
 
 use ib_daemons::DaemonError;
+use ib_os::signals;
 
-/// Prints a message on standard error. Control characters are escaped, since a message can contain a peer's text.
+/// Prints an error on standard error. Control characters are escaped, since a message can contain a peer's text.
 macro_rules! say {
     ($($argument:tt)*) => {{
         ib_daemons::message::print(format_args!($($argument)*));
     }};
 }
 pub(crate) use say;
+
+/// Prints a note or a warning on standard error, unless `--quiet` is set.
+macro_rules! note {
+    ($($argument:tt)*) => {{
+        ib_daemons::message::print_note(format_args!($($argument)*));
+    }};
+}
+pub(crate) use note;
 
 /// The verdict of a completed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +30,8 @@ pub(crate) enum Verdict {
     Good,
     /// Exit status 1: problems found.
     Bad,
+    /// A signal stopped the command early; its results are incomplete.
+    Interrupted,
     /// This exit status, for example one of a program with which the command is compatible.
     Other(u8),
 }
@@ -45,6 +56,7 @@ impl From<Verdict> for ExitCode {
         Self::from(match verdict {
             Verdict::Good => 0,
             Verdict::Bad => 1,
+            Verdict::Interrupted => signals::exit_status(),
             Verdict::Other(status) => status,
         })
     }
@@ -55,6 +67,8 @@ impl From<Verdict> for ExitCode {
 pub(crate) enum Failure {
     /// Unusable input; exit status 2.
     Unusable(String),
+    /// A signal stopped the command before it had a result; exit status 128 plus the number of the signal.
+    Interrupted(String),
     /// Unusable input, exit status 2; the message has been printed already.
     Said,
     /// The reader of standard output closed it; no message is printed.
@@ -69,7 +83,7 @@ impl Failure {
     /// Returns the error message, without printing it.
     pub(crate) fn into_message(self) -> String {
         match self {
-            Self::Unusable(message) => message,
+            Self::Unusable(message) | Self::Interrupted(message) => message,
             Self::Said => "the error has been printed".to_owned(),
             Self::OutputClosed => "the output is closed".to_owned(),
         }
@@ -82,6 +96,10 @@ impl Failure {
                 say!("{message}");
                 ExitCode::from(2)
             }
+            Self::Interrupted(message) => {
+                say!("{message}");
+                ExitCode::from(signals::exit_status())
+            }
             Self::Said => ExitCode::from(2),
             Self::OutputClosed => ExitCode::SUCCESS,
         }
@@ -91,6 +109,7 @@ impl Failure {
 impl From<DaemonError> for Failure {
     fn from(error: DaemonError) -> Self {
         match error {
+            DaemonError::Interrupted(message) => Self::Interrupted(message),
             DaemonError::Reported => Self::Said,
             DaemonError::OutputClosed => Self::OutputClosed,
             error => Self::unusable(error),
@@ -102,6 +121,7 @@ impl From<Failure> for DaemonError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unusable(message) => Self::Failed(message),
+            Failure::Interrupted(message) => Self::Interrupted(message),
             Failure::Said => Self::Reported,
             Failure::OutputClosed => Self::OutputClosed,
         }

@@ -13,7 +13,7 @@ pub(crate) use ib_daemons::input::number;
 use ib_daemons::routing_files::load_warned;
 
 use crate::cli::routing::{EngineArgs, ScopeArg, SubnetArgs};
-use crate::failure::{Failure, say};
+use crate::failure::{Failure, note};
 
 /// Fails if `-`, standard input, is used for more than one file.
 pub(crate) fn one_standard_input<'a>(
@@ -93,8 +93,8 @@ pub(crate) fn subnet<'f>(fabric: &'f Fabric, args: &SubnetArgs) -> Result<Subnet
         .map_err(Failure::unusable)?;
     for note in subnet.lid_notes() {
         match (note.strip_prefix("guid2lid: "), &args.guid2lid) {
-            (Some(note), Some(path)) => say!("{}: {note}", path.display()),
-            _ => say!("{note}"),
+            (Some(note), Some(path)) => note!("{}: {note}", path.display()),
+            _ => note!("{note}"),
         }
     }
     Ok(subnet)
@@ -183,5 +183,5 @@ pub(crate) fn load<T>(
     path: Option<&Path>,
     read: impl FnOnce(&str, &[u8]) -> Result<dump::Loaded<T>, ib_topology::ParseError>,
 ) -> Result<Option<T>, Failure> {
-    Ok(load_warned(path, read, &|text| say!("{text}"))?)
+    Ok(load_warned(path, read, &|text| note!("{text}"))?)
 }

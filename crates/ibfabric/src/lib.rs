@@ -6,10 +6,10 @@
 //! | `command` | one file per subcommand |
 //! | `input` | input files of commands |
 //! | `output` | standard output as text or JSON |
+//! | [`schemas`] | JSON Schemas of the output of `--json` |
 //! | `failure` | errors of commands and exit statuses |
 //!
-//! The exit status is 0 if no problems are found, 1 if problems are found (such as an unreachable LID or a
-//! credit loop), 2 if the input is unusable, and 3 if the result is inconclusive.
+//! The exit statuses are in [`cli::statuses`].
 //!
 //! # Example
 //! ```
@@ -23,9 +23,11 @@ mod command;
 mod failure;
 mod input;
 mod output;
+pub mod schemas;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// Runs the program on the process's arguments and returns its exit status.
 #[must_use]
@@ -39,6 +41,14 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return print(&error),
     };
+    if cli.quiet {
+        ib_daemons::message::set_quiet();
+        if !cli.command.writes_data() {
+            output = output::Output::discarding();
+        }
+    }
+    let started = Instant::now();
+    let has_usage = cli.verbose > cli.command.details();
     let result = match cli.command {
         cli::Command::Gen(args) => command::gen_fabric::run(&args, &mut output),
         cli::Command::Route(args) => command::route::run(&args, &mut output),
@@ -54,9 +64,16 @@ pub fn main() -> ExitCode {
         cli::Command::Rtrs(args) => command::rtrs::run(&args, &mut output),
         cli::Command::Nbd(args) => command::nbd::run(&args, &mut output),
         cli::Command::Up(args) => command::up::run(&args, &mut output),
+        cli::Command::Selftest(args) => command::up::self_test(&args, &mut output),
         cli::Command::Capture(args) => command::capture::run(&args, &mut output),
+        cli::Command::Completions(args) => command::completions::run(args, &mut output),
     };
-    end(result, &mut output)
+    let status = end(result, &mut output);
+    if has_usage {
+        let (seconds, memory) = (started.elapsed().as_secs_f64(), command::summary::peak_rss_mb());
+        failure::note!("run time {seconds:.3} s, peak memory {memory:.0} MB");
+    }
+    status
 }
 
 /// Prints help, the version, or the error of the command line; returns the exit status.
@@ -64,7 +81,7 @@ fn print(answer: &clap::Error) -> ExitCode {
     let printed = answer.print().and_then(|()| std::io::stdout().flush());
     match printed {
         Err(error) if !answer.use_stderr() => failure::Failure::from(error).report(),
-        // If standard error cannot be written, this cannot be reported.
+        // An error of writing to standard error is ignored, since it cannot be printed.
         _ => ExitCode::from(answer.exit_code() as u8),
     }
 }
@@ -74,13 +91,13 @@ fn end(
     result: Result<failure::Verdict, failure::Failure>,
     output: &mut output::Output,
 ) -> ExitCode {
-    // Closing standard output early does not change the verdict.
+    // The verdict remains the same if the reader closed standard output early.
     let result = result.and_then(|verdict| match output.flush() {
         Ok(()) | Err(failure::Failure::OutputClosed) => Ok(verdict),
         Err(failure) => Err(failure),
     });
     match result {
-        // If the capture file of `--capture` could not be written completely, the exit status is 1.
+        // If the capture file of `--pcap` could not be written completely, the exit status is 1.
         Ok(failure::Verdict::Good) if ib_daemons::own_capture::has_failed() => {
             failure::Verdict::Bad.into()
         }

@@ -10,13 +10,19 @@ use crate::failure::Failure;
 pub(crate) mod result_file;
 
 /// The output format of a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
     /// Text.
-    #[default]
     Text,
-    /// One JSON object.
+    /// JSON.
     Json,
+}
+
+impl Format {
+    /// Returns the format that the option `--json` selects.
+    pub(crate) const fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
 }
 
 /// Standard output, buffered.
@@ -25,6 +31,11 @@ pub(crate) struct Output(Box<dyn Write>);
 impl Output {
     pub(crate) fn stdout() -> Self {
         Self(Box::new(BufWriter::with_capacity(1 << 16, io::stdout())))
+    }
+
+    /// Returns an output that discards everything.
+    pub(crate) fn discarding() -> Self {
+        Self(Box::new(io::sink()))
     }
 
     /// Prints a value as one line of JSON.
@@ -37,7 +48,7 @@ impl Output {
     }
 }
 
-/// Returns a value as one line of JSON that a terminal can show.
+/// Returns a value as one line of JSON that is safe to print on a terminal.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).map_err(|error| {
         Failure::Unusable(format!("cannot convert the result to JSON: {error}"))
@@ -57,7 +68,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 impl Write for Output {
-    /// Writes text, with control characters other than newline and tab escaped: parts of it may come from a
+    /// Writes text. Control characters other than newline and tab are escaped, since parts of the text may come from a
     /// peer.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !bytes.iter().any(|&byte| byte >= 0x7f || byte < b' ' && !matches!(byte, b'\n' | b'\t'))

@@ -1,4 +1,4 @@
-//! Other processes attach their HCAs to ports of `ibfabric sim`.
+//! Tests `ibfabric rdma` processes that attach their HCAs to ports of the simulator, `ibfabric sim`.
 
 use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
@@ -44,7 +44,7 @@ impl Lab {
             .expect("the program can be started");
         assert!(made.success());
         let name = format!("attach-test-{name}-{}", std::process::id());
-        let fixed = ["sim", path, "--socket", &name, "--sm", "--mtu", "4096"];
+        let fixed = ["sim", path, "--name", &name, "--sm", "--mtu", "4096"];
         let simulator = Running::start(&[&fixed, more].concat());
         Self { simulator, name, directory }
     }
@@ -55,22 +55,24 @@ impl Lab {
     }
 
     fn client(&self, words: &[&str]) -> Output {
-        let (program, rest) = words.split_first().expect("a program");
+        let (program, rest) =
+            words.split_first().expect("the words begin with a subcommand of `rdma`");
         let fixed = ["rdma", program, "--attach", &self.name];
         ibfabric(&[&fixed, rest].concat()).output().expect("the program can be started")
     }
 
     /// Runs a client; returns its JSON output.
     fn measured(&self, words: &[&str]) -> Value {
-        let output = self.client(&[words, &["--format", "json"]].concat());
+        let output = self.client(&[words, &["--json"]].concat());
         let object = serde_json::from_slice(&output.stdout);
-        let object = object.unwrap_or_else(|_| panic!("{words:?}: {}", text(&output.stderr)));
+        let object =
+            object.unwrap_or_else(|_| panic!("no JSON from {words:?}: {}", text(&output.stderr)));
         assert_eq!(output.status.code(), Some(0), "{object}");
         object
     }
 
     fn console(&self, words: &[&str]) -> String {
-        let fixed = ["sim", "ctl", "--socket", &self.name];
+        let fixed = ["sim", "ctl", "--name", &self.name];
         let output =
             ibfabric(&[&fixed, words].concat()).output().expect("the program can be started");
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
@@ -85,7 +87,7 @@ impl Lab {
             if printed.contains(expected) {
                 return;
             }
-            assert!(Instant::now() < end, "{expected}: {printed}");
+            assert!(Instant::now() < end, "`{expected}` is missing: {printed}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -178,7 +180,7 @@ fn clients_exit_with_simulator_or_peer() {
     let fails = |mut client: Running, expected: &str| {
         let end = Instant::now() + Duration::from_secs(60);
         let status = loop {
-            match client.0.try_wait().expect("child can be waited for") {
+            match client.0.try_wait().expect("the process can be awaited") {
                 Some(status) => break status,
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
@@ -252,7 +254,7 @@ fn malformed_messages_do_not_affect_other_clients() {
     let _server = lab.server("host-2", &[]);
     let address =
         SocketAddr::from_abstract_name(format!("{}:data", lab.name)).expect("the name is valid");
-    // The socket has the type SOCK_SEQPACKET, not SOCK_STREAM.
+    // The socket has the type `SOCK_SEQPACKET`, so a stream socket cannot connect to it.
     assert!(UnixStream::connect_addr(&address).is_err());
     let say = |message: &[u8]| {
         let socket = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)
@@ -260,7 +262,7 @@ fn malformed_messages_do_not_affect_other_clients() {
         let name = format!("{}:data", lab.name);
         let address =
             SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("the name is valid");
-        net::connect(&socket, &address).expect("simulator listens");
+        net::connect(&socket, &address).expect("the simulator listens");
         net::send(&socket, message, SendFlags::NOSIGNAL).expect("the peer accepts data");
         let mut answer = vec![0; 65_536];
         let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::empty())
@@ -316,7 +318,7 @@ fn hca_traffic_is_recorded_and_replayed() {
     let [first, second] =
         [&first, &second].map(|path| std::fs::read_to_string(path).expect("the file can be read"));
     assert!(first.lines().count() > 1000);
-    assert!(first == second, "the replay differs");
+    assert!(first == second, "the replay has another log than the recording");
     std::fs::remove_file(record).expect("the file exists");
 }
 
@@ -329,22 +331,23 @@ fn fabric_losses_are_in_capture_of_sender() {
     }
     let file = lab.directory.path().join("a.pcapng");
     let path = file.to_str().expect("the path is UTF-8");
-    let sent = ["bw", "--node", "host-5", "host-1", "-s", "65536", "-n", "300", "--capture", path];
+    let sent = ["bw", "--node", "host-5", "host-1", "-s", "65536", "-n", "300", "--pcap", path];
     let found = lab.measured(&sent);
     assert!(found["retransmits"].as_u64() > Some(0), "{found}");
     drop(server);
     let bytes = std::fs::read(&file).expect("the file can be read");
     let mut file = ib_capture::CaptureFile::new(&bytes[..], &[]).expect("the file is a capture");
     let mut lost = 0;
-    while let Some(item) = file.next_item().expect("whole blocks") {
+    while let Some(item) = file.next_item().expect("all blocks are complete") {
         let ib_capture::Item::Frame(frame) = item else { continue };
         assert!(frame.content.is_ok(), "{frame:?}");
         lost += frame.comments.iter().filter(|it| it.starts_with("lost: at ")).count();
     }
     assert!(lost > 10, "{lost}");
-    // The fabric's counters also include lost packets that were sent to this HCA.
-    let stats: Value = serde_json::from_str(&lab.console(&["stats", "--format", "json"]))
-        .expect("the text is JSON");
+    // The capture has the losses of packets that the client sent. The simulator's counters also include the losses of
+    // packets that were sent to the client.
+    let stats: Value =
+        serde_json::from_str(&lab.console(&["stats", "--json"])).expect("the text is JSON");
     let all = ["fault", "damaged"].map(|why| stats["data"]["lost"][why].as_u64().unwrap_or(0));
     assert!(lost as u64 <= all.iter().sum(), "{stats}");
 }

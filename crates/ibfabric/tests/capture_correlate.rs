@@ -1,4 +1,4 @@
-//! `ibfabric capture correlate` reads the files that `ibfabric rdma --capture` writes at both ends.
+//! `ibfabric capture correlate` reads the files that `ibfabric rdma --pcap` writes at both ends.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -16,7 +16,7 @@ fn name(path: &Path) -> &str {
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// The captures of client and server of one run, and the run's UDP port.
+/// The capture files of a client and its server, and the UDP port that both have used.
 struct Captures {
     client: PathBuf,
     server: PathBuf,
@@ -30,11 +30,12 @@ impl Captures {
         let port = (18_700 + number).to_string();
         let path = |name: &str| directory.join(format!("{name}-{number}.pcapng"));
         let (client, server) = (path("client"), path("server"));
-        let common = ["--udp-port", &udp, "-p", &port, "--capture-ring", "16777216", "--capture"];
-        let fixed = ["rdma", "serve", "--listen", "127.0.0.1", "--clients", connections];
+        let common = ["--udp-port", &udp, "-p", &port, "--pcap-ring", "16777216", "--pcap"];
+        let fixed = ["rdma", "serve", "--listen", "127.0.0.1", "--exit-after", connections];
         let command = ibfabric(&[&fixed[..], &common, &[name(&server)]].concat());
         let mut serving = Running::ready(command);
-        let (command, rest) = words.split_first().expect("a command");
+        let (command, rest) =
+            words.split_first().expect("the words begin with a subcommand of `rdma`");
         let fixed = ["rdma", command, "127.0.0.1", "--from", "127.0.0.2"];
         let all = [&fixed[..], rest, &common, &[name(&client)]].concat();
         let output = ibfabric(&all).output().expect("the program runs");
@@ -50,7 +51,7 @@ impl Captures {
     }
 
     fn json(&self, more: &[&str]) -> Value {
-        let output = self.correlate(&[&["--format", "json"], more].concat());
+        let output = self.correlate(&[&["--json"], more].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("the text is JSON")
     }
@@ -70,13 +71,13 @@ fn captures_of_both_ends_agree() {
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
         assert_eq!(found["overwritten"], 0, "{}", found["files"]);
         assert_eq!(found["captured"], found["sent"]);
-        // All packets have arrived, except packets that a full socket dropped. These were retransmitted.
+        // Each packet has arrived, or a full socket buffer dropped it and the sender retransmitted it.
         let packets = &found["packets"];
         assert_eq!(packets["received_only"], 0, "{packets}");
         assert!(number(&packets["sent_only"]) <= number(&packets["sent_again"]), "{packets}");
         let all = 2.0 * number(&packets["matched"]) + number(&packets["sent_only"]);
         assert_eq!(all, number(&found["captured"]), "{packets}");
-        // Both processes use the same clock, but read it at different times.
+        // Both processes use the same clock, so the estimated offset is close to 0.
         let clock = &found["clock"];
         assert_eq!(clock["state"], "estimated", "{clock}");
         let uncertainty = number(&clock["uncertainty_us"]);
@@ -149,7 +150,8 @@ fn times_between_events_and_lists_are_printed() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Messages over time") && page.contains("0 messages drawn"), "{page}");
     assert!(page.contains("no message was captured completely"));
-    // Files that are cut off within a packet, captured on another UDP port, not a capture, or missing are rejected.
+    // A file is rejected if it is cut off within a packet, was captured on another UDP port, is not a capture, or is
+    // missing. Invalid options are rejected as well.
     let cut = directory.path().join("cut.pcapng");
     let bytes = std::fs::read(&captures.client).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2 + 1]).unwrap();

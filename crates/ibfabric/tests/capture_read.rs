@@ -47,7 +47,7 @@ impl Directory {
     }
 }
 
-/// Returns a RoCEv2 frame to the given UDP port, from client to server or back.
+/// Returns a RoCEv2 frame to the given UDP port, from the client to the server or in the opposite direction.
 fn frame(to_server: bool, port: u16, builder: Builder<'_>) -> Vec<u8> {
     let [client, server] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
     let (source, destination) = if to_server { (client, server) } else { (server, client) };
@@ -55,7 +55,8 @@ fn frame(to_server: bool, port: u16, builder: Builder<'_>) -> Vec<u8> {
     let network = RoceNetwork { addresses, source_port: 0xc123, destination_port: port };
     let mut buffer = vec![0; 600];
     let headers = 14 + network.length();
-    let length = builder.emit_roce(&network, &mut buffer[headers..]).expect("memory is sufficient");
+    let length =
+        builder.emit_roce(&network, &mut buffer[headers..]).expect("the buffer is large enough");
     network.emit(RoceHop::default(), length, &mut buffer[14..]);
     buffer[12..14].copy_from_slice(&[0x08, 0x00]);
     buffer.truncate(headers + length);
@@ -74,7 +75,7 @@ fn message(to_server: bool, attribute: &impl Attribute) -> Vec<u8> {
     frame(to_server, 4791, builder.deth(deth).payload(&mad.0))
 }
 
-/// Returns a capture file with seven frames on two interfaces. The last frame is an InfiniBand packet.
+/// Returns a capture file with six Ethernet frames on one interface and a native InfiniBand packet on another.
 fn sample() -> Vec<u8> {
     let mut req = Req { local_qpn: Qpn::truncated(0x11), local_comm_id: 5, ..Req::zeroed() };
     req.service_id = 0x0106_1c06;
@@ -86,7 +87,7 @@ fn sample() -> Vec<u8> {
     let ack = Builder::new(bth(Opcode::RC_ACKNOWLEDGE, 0x11, 70)).aeth(aeth);
     let send = Builder::new(bth(Opcode::RC_SEND_ONLY, 0x33, 1)).payload(b"elsewhere");
     let mut wrong = frame(true, 4791, send);
-    *wrong.last_mut().expect("an ICRC") ^= 1;
+    *wrong.last_mut().expect("the frame ends with an ICRC") ^= 1;
     let frames = [
         message(true, &req),
         message(false, &rep),
@@ -110,7 +111,7 @@ fn sample() -> Vec<u8> {
     }
     let lrh = Lrh { slid: 3, dlid: 9, ..Lrh::default() };
     let mut native = [0; 64];
-    let length = send.lrh(lrh).emit(&mut native).expect("memory is sufficient");
+    let length = send.lrh(lrh).emit(&mut native).expect("the buffer is large enough");
     let packet = Captured::new(fabric, 1_700_000_001_000_000_000, &native[..length]);
     writer.infiniband(&packet, 0).expect("a vector accepts data");
     let statistics = Statistics {
@@ -163,7 +164,7 @@ fn file_is_printed_as_lines() {
 fn file_is_printed_as_objects() {
     let directory = Directory::new();
     let file = directory.file("good.pcapng", &sample());
-    let output = read(&[&file, "--format", "json"]);
+    let output = read(&[&file, "--json"]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
     let found = objects(&output);
     assert_eq!(found.len(), 7);
@@ -233,7 +234,7 @@ fn filters_select_packets() {
         (&["--count", "3"], &[1, 2, 3]),
         (&["--qpn", "0x33", "--count", "1"], &[5]),
     ] {
-        let output = read(&[&[&file, "--format", "json"], words].concat());
+        let output = read(&[&[&file, "--json"], words].concat());
         assert_eq!(output.status.code(), Some(0), "{words:?}");
         let found: Vec<u64> =
             objects(&output).iter().filter_map(|object| object["number"].as_u64()).collect();
@@ -320,7 +321,7 @@ fn standard_input_is_read() {
 fn closed_standard_output_is_no_error() {
     let directory = Directory::new();
     let mut many = sample();
-    // The file consists of many sections, so it exceeds the pipe's buffer.
+    // The sections are so numerous that the output exceeds the buffer of the pipe.
     while many.len() < 2_000_000 {
         many.extend(sample());
     }

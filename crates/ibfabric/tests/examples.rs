@@ -9,8 +9,8 @@ use ibfabric::cli::{self, Cli};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// Returns the names of all subcommands, as the table of examples has them. Subcommands with equal names are
-/// distinguished by a prefix.
+/// Returns the names of all subcommands, as [`cli::examples`] expects them. A prefix distinguishes subcommands with
+/// equal names.
 fn names(command: &clap::Command, of: &str) -> Vec<String> {
     let below = command.get_subcommands().filter(|below| below.get_name() != "help");
     let name = |below: &clap::Command| match (of, below.get_name()) {
@@ -63,7 +63,11 @@ fn all_examples_parse() {
             assert!(!own.is_empty(), "{what} {example}");
             for words in own {
                 let read = Cli::read(words.iter().map(Into::into));
-                assert!(read.is_ok(), "{words:?}: {}", read.expect_err("seen").render());
+                assert!(
+                    read.is_ok(),
+                    "{words:?}: {}",
+                    read.expect_err("the result is an error").render()
+                );
             }
         }
     }
@@ -91,7 +95,7 @@ impl Directory {
         let mut command = Command::new("sh");
         command
             .args(["-c", line])
-            .env("PATH", std::env::join_paths(path).expect("no colons"))
+            .env("PATH", std::env::join_paths(path).expect("no directory name contains a colon"))
             .current_dir(self.0.path());
         command
     }
@@ -139,17 +143,18 @@ fn examples_run() {
     for example in examples("sim") {
         // Runs only the simulator: third-party tools may not be installed.
         let line = example.split('&').next().expect("the example is not empty");
-        let named = line.replace("--socket lab", "");
+        let named = line.replace("--name lab", "");
         let simulator = directory.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
         for example in examples("ctl") {
-            let line = example.replace("--socket lab", "");
+            let line = example.replace("--name lab", "");
             let output = directory.run(&format!("IBSIM_SOCKNAME={socket} {line}"));
             let printed = String::from_utf8_lossy(&output.stderr);
             // The simulated fabric has no node leaf-1, so this example fails.
             let expected = i32::from(example.contains("leaf-1"));
             assert_eq!(output.status.code(), Some(expected), "{line}: {printed}");
             if example.contains("json") {
-                serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON");
+                serde_json::from_slice::<serde_json::Value>(&output.stdout)
+                    .expect("the text is JSON");
             }
         }
         drop(simulator);

@@ -51,17 +51,17 @@ fn node_descriptions_are_escaped() {
     let tables = folder.path().join("tables").display().to_string();
     let fabric = &*fabric.display().to_string();
     shows_escaped(&["route", fabric]);
-    shows_escaped(&["route", fabric, "--format", "json"]);
+    shows_escaped(&["route", fabric, "--json"]);
     shows_escaped(&["route", fabric, "--dump-dir", &tables]);
     let lfts = format!("{tables}/opensm-lfts.dump");
     shows_escaped(&["check", fabric, "--lfts", &lfts]);
-    shows_escaped(&["check", fabric, "--lfts", &lfts, "--format", "json"]);
+    shows_escaped(&["check", fabric, "--lfts", &lfts, "--json"]);
     for words in [
         &["tracer", "--sim", fabric, "--all-pairs", "-v"][..],
-        &["tracer", "--sim", fabric, "--all-pairs", "-v", "--format", "json"],
+        &["tracer", "--sim", fabric, "--all-pairs", "-v", "--json"],
         &["tracer", "--sim", fabric, "--all-pairs", "--via", "sa"],
         &["sm", "--sim", fabric, "--once", "-f", "stdout", "-V"],
-        &["sim", "ctl", "--socket", "no-such\u{1b}[31m", "Dump"],
+        &["sim", "ctl", "--name", "no-such\u{1b}[31m", "Dump"],
     ] {
         let output = ibfabric(words).output().expect("the program runs");
         is_escaped(words, &output);
@@ -74,15 +74,15 @@ fn error_replies_of_simulator_are_escaped() {
     let fabric = folder.path().join("hostile.net");
     hostile_fabric(&fabric);
     let name = format!("hostile-text-{}", std::process::id());
-    let mut command = ibfabric(&["sim", &fabric.display().to_string(), "--socket", &name]);
+    let mut command = ibfabric(&["sim", &fabric.display().to_string(), "--name", &name]);
     command.stderr(Stdio::null());
     let _simulator = Running::ready(command);
     let node = format!("none\u{1b}[31m{HOSTILE}");
     shows_escaped(&["agent", "--attach", &name, "--node", &node]);
     shows_escaped(&["acm", "--attach", &name, "--node", &node]);
     shows_escaped(&["rdma", "ping", "host-0", "--attach", &name, "--node", &node]);
-    shows_escaped(&["sim", "ctl", "--socket", &name, &format!("Unlink \"{node}\"")]);
-    let mut dump = ibfabric(&["sim", "ctl", "--socket", &name, "Dump"]);
+    shows_escaped(&["sim", "ctl", "--name", &name, &format!("Unlink \"{node}\"")]);
+    let mut dump = ibfabric(&["sim", "ctl", "--name", &name, "Dump"]);
     is_escaped(&["Dump"], &dump.output().expect("the program runs"));
 }
 
@@ -94,8 +94,8 @@ fn arguments_in_error_messages_are_escaped() {
         &["check", hostile, "--lfts", hostile],
         &["acme", "-S", hostile, "-e"],
         &["capture", "read", hostile],
-        &["rtrs", "ctl", "--control", hostile, "list"],
-        &["sm", "ctl", "--socket", hostile, "status"],
+        &["rtrs", "ctl", "--socket", hostile, "list"],
+        &["sm", "ctl", "--name", hostile, "status"],
     ] {
         let output = ibfabric(words).output().expect("the program runs");
         assert!(is_escaped(words, &output), "{words:?} shows no hostile text: {output:?}");

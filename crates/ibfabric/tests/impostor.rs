@@ -29,7 +29,8 @@ fn can_be_another_user() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         let mut out = std::io::stderr();
-        writeln!(out, "NOT RUN: impostors: only root can be another user").expect("written");
+        writeln!(out, "NOT RUN: impostors: only root can be another user")
+            .expect("standard error can be written");
     }
     is_root
 }
@@ -43,9 +44,9 @@ fn impostor<S: Send + 'static>(
     std::thread::spawn(move || {
         // The system call changes the user of this thread only.
         let user = Uid::from_raw(OTHER_USER);
-        rustix::thread::set_thread_res_uid(user, user, user).expect("root may");
+        rustix::thread::set_thread_res_uid(user, user, user).expect("root can change the user ID");
         let socket = open();
-        ready.send(()).expect("the test waits");
+        ready.send(()).expect("the test waits for this message");
         serve(socket);
     });
     wait.recv().expect("the socket is open");
@@ -54,7 +55,7 @@ fn impostor<S: Send + 'static>(
 #[expect(clippy::needless_pass_by_value, reason = "the thread owns its listener")]
 fn serve_lines(listener: UnixListener) {
     while let Ok((mut stream, _)) = listener.accept() {
-        let copy = stream.try_clone().expect("a copy");
+        let copy = stream.try_clone().expect("the descriptor can be duplicated");
         let mut lines = BufReader::new(copy).lines();
         while let Some(Ok(_)) = lines.next() {
             if stream.write_all(ANSWER).is_err() {
@@ -71,7 +72,7 @@ fn console(name: &str) {
     impostor(move || UnixListener::bind_addr(&address).expect("the name is free"), serve_lines);
 }
 
-/// Runs an impostor of a stream socket in a world-writable directory.
+/// Runs an impostor of the stream socket at this path. All users can write to its directory.
 fn path(path: &Path) {
     let path = path.to_owned();
     impostor(move || UnixListener::bind(path).expect("the path is free"), serve_lines);
@@ -118,7 +119,7 @@ fn ibsim(name: &str) {
 fn is_refused(output: &Output) {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.code().is_some_and(|status| status > 1), "{output:?}");
-    // `acme` prints errors to standard output, like ib_acme.
+    // `acme` prints errors to standard output, like ib_acme, so the error can be in either output.
     let refused = "user 65534 serves the socket: expected user 0 or root";
     assert!(stderr.contains(refused) || stdout.contains(refused), "{output:?}");
     assert!(!stdout.contains("forged") && !stderr.contains("forged"), "{output:?}");
@@ -136,10 +137,10 @@ fn consoles_of_other_users_are_refused() {
     }
     let name = format!("impostor-{}", std::process::id());
     console(&name);
-    is_refused(&run(&["sim", "ctl", "--socket", &name, "dump"]));
-    is_refused(&run(&["sm", "ctl", "--socket", &name, "status"]));
+    is_refused(&run(&["sim", "ctl", "--name", &name, "dump"]));
+    is_refused(&run(&["sm", "ctl", "--name", &name, "status"]));
     let folder = tempfile::tempdir().expect("a temporary directory can be created");
-    let socket = folder.path().canonicalize().expect("the path exists").join("acm.sock");
+    let socket = folder.path().canonicalize().expect("the directory exists").join("acm.sock");
     console(&format!("ibfabric-acm:{}", socket.display()));
     for question in ["status", "flush", "reload"] {
         is_refused(&run(&["acm", "ctl", "--socket", &socket.display().to_string(), question]));
@@ -157,7 +158,7 @@ fn sockets_of_other_users_in_shared_folders_are_refused() {
     let socket = folder.path().join("socket");
     path(&socket);
     let socket = socket.display().to_string();
-    is_refused(&run(&["rtrs", "ctl", "--control", &socket, "list"]));
+    is_refused(&run(&["rtrs", "ctl", "--socket", &socket, "list"]));
     is_refused(&run(&["acme", "-S", &socket, "-P"]));
     is_refused(&run(&["acme", "-S", &socket, "-f", "n", "-d", "host-1"]));
 }
@@ -170,11 +171,11 @@ fn simulators_of_other_users_are_refused() {
     let name = format!("impostor-sim-{}", std::process::id());
     data(&name);
     ibsim(&name);
-    // The sockets are open. The pause lets the impostors' threads wait for requests.
+    // The impostors' sockets are open. During this pause, the impostors' threads begin to wait for requests.
     std::thread::sleep(Duration::from_millis(10));
     is_refused(&run(&["rdma", "ping", "node", "--attach", &name, "--node", "a"]));
     is_refused(&run(&["agent", "--attach", &name, "--node", "a"]));
-    is_refused(&run(&["agent", &format!("--ibsim={name}"), "--node", "a"]));
+    is_refused(&run(&["agent", &format!("--attach={name}"), "--node", "a"]));
 }
 
 /// Runs an impostor of the capture socket of another process.
@@ -224,15 +225,15 @@ fn mounts_and_attached_hcas_refuse_servers_of_other_users() {
     let socket = folder.path().join("socket");
     path(&socket);
     let socket = socket.display().to_string();
-    let words = ["rtrs", "ctl", "--control", &socket, "get", "a"];
+    let words = ["rtrs", "ctl", "--socket", &socket, "get", "a"];
     is_refused(&run(&words));
     console("ibfabric-rdma-127.0.0.99-4791");
-    let output = run(&["rdma", "devinfo", "-v", "--listen", "127.0.0.99"]);
+    let output = run(&["rdma", "devinfo", "-v", "--from", "127.0.0.99"]);
     let printed = text(&output.stderr) + &text(&output.stdout);
     assert!(!printed.contains("forged") && !printed.contains('\x1b'), "{printed}");
     let name = format!("impostor-sm-{}", std::process::id());
     ibsim(&name);
     std::thread::sleep(Duration::from_millis(10));
-    is_refused(&run(&["tracer", &format!("--ibsim={name}"), "--lid", "1"]));
-    is_refused(&run(&["sm", &format!("--ibsim={name}"), "--once"]));
+    is_refused(&run(&["tracer", &format!("--attach={name}"), "--lid", "1"]));
+    is_refused(&run(&["sm", &format!("--attach={name}"), "--once"]));
 }

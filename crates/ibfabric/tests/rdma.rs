@@ -41,7 +41,7 @@ impl Server {
 
     /// Runs a client; returns its exit status and its JSON output.
     fn client(&self, words: &[&str]) -> (Option<i32>, Value) {
-        let fixed = ["--from", "127.0.0.2", "--udp-port", &self.udp, "--format", "json"];
+        let fixed = ["--from", "127.0.0.2", "--udp-port", &self.udp, "--json"];
         let output = run(&[words, &fixed].concat());
         let object = serde_json::from_slice(&output.stdout);
         (output.status.code(), object.unwrap_or_else(|_| panic!("{}", text(&output.stderr))))
@@ -73,8 +73,8 @@ fn messages_writes_and_reads_are_measured() {
         assert_eq!(refused.status.code(), Some(2));
     }
     // `devinfo` prints the counters of the running server.
-    let devinfo = ["devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp];
-    let output = run(&[&devinfo[..], &["--format", "json"]].concat());
+    let devinfo = ["devinfo", "--from", "127.0.0.1", "--udp-port", &server.udp];
+    let output = run(&[&devinfo[..], &["--json"]].concat());
     let found: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!((&found["running"], &found["dropped"]["icrc"]), (&true.into(), &0.into()));
     assert!(found["counters"]["received_packets"].as_u64() > Some(2000), "{found}");
@@ -94,7 +94,7 @@ fn pings_return_unchanged() {
 fn pingpong_exchanges_messages() {
     let udp = (45_000 + std::process::id() % 5_000).to_string();
     let common = ["pingpong", "--udp-port", &udp, "-p", "18599", "-n", "300", "-s", "9000", "-c"];
-    let mut server = rdma(&[&common[..], &["--listen", "127.0.0.1"]].concat());
+    let mut server = rdma(&[&common[..], &["--from", "127.0.0.1"]].concat());
     let mut server = server.stdout(Stdio::piped()).spawn().expect("the program runs");
     let mut line = String::new();
     let output = server.stdout.as_mut().expect("standard output is piped");
@@ -115,7 +115,7 @@ fn failures_are_reported_with_reason() {
         (&["bw", "127.0.0.1", "--op", "write-imm", "--perftest"], 2, "send, write or read"),
         (&["lat", "127.0.0.1", "-q", "2"], 2, "latency is measured on one queue pair"),
         (&["lat", "127.0.0.1", "-s", "0"], 2, "expected 1 or more"),
-        (&["devinfo", "--listen", "192.0.2.1"], 2, "no network interface has the address"),
+        (&["devinfo", "--from", "192.0.2.1"], 2, "no network interface has the address"),
         (
             &["pingpong", "127.0.0.1", "--from", "127.0.0.2", "-p", "1", "--udp-port", "44999"],
             2,

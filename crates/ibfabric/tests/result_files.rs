@@ -49,8 +49,8 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Command lines that write the file `result`, with more than 1 KiB.
-const WRITERS: [&str; 2] = ["gen xgft 8,8 1,8 -o result", "route net --report result"];
+/// Command lines that write more than 1 KiB to the file `result`.
+const WRITERS: [&str; 2] = ["gen xgft 8,8 1,8 -o result", "route net --html result"];
 
 #[test]
 fn full_disk_keeps_former_result() {
@@ -72,9 +72,9 @@ fn signal_removes_temporary_files() {
     for words in [WRITERS[0], WRITERS[1], "route net --dump-dir dumps"] {
         let folder = folder();
         fs::write(folder.path().join("result"), FORMER).expect("the file can be written");
-        fs::create_dir(folder.path().join("dumps")).expect("created");
+        fs::create_dir(folder.path().join("dumps")).expect("the directory can be created");
         let output = on_full_disk(folder.path(), "", words);
-        // SIGXFSZ kills the process, or a failed write ends it.
+        // SIGXFSZ kills the process, or the process exits because a write fails.
         assert!(!output.status.success(), "{words}: {output:?}");
         let kept = fs::read_to_string(folder.path().join("result")).expect("the file exists");
         assert_eq!(kept, FORMER, "{words}");
@@ -93,7 +93,7 @@ fn full_disk_ends_log_with_its_last_whole_line() {
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     let error = "cannot write the log log: File too large (os error 27)";
     assert_eq!(stderr.matches(error).count(), 1, "{stderr}");
-    let log = fs::read_to_string(folder.path().join("log")).expect("the log");
+    let log = fs::read_to_string(folder.path().join("log")).expect("the file can be read");
     assert!((1..=1024).contains(&log.len()) && log.ends_with('\n'), "{log}");
     assert!(log.lines().all(|line| line.contains(" -> ")), "{log}");
     // The SM brings the subnet up although it cannot write its log.
@@ -142,14 +142,14 @@ fn interrupted_gen_leaves_former_or_whole_result() {
         let mut child = command.arg(&result).spawn().expect("the program can be started");
         let end = Instant::now() + Duration::from_secs(60);
         while names(folder.path()).len() == 1 && Instant::now() < end {
-            if child.try_wait().expect("its state").is_some() {
+            if child.try_wait().expect("the process is a child of the test").is_some() {
                 break;
             }
         }
         std::thread::sleep(Duration::from_millis(wait));
         let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
         let term = rustix::process::Signal::TERM;
-        let _ = rustix::process::kill_process(pid.expect("a process"), term);
+        let _ = rustix::process::kill_process(pid.expect("the process ID is valid"), term);
         let status = child.wait().expect("the process can be awaited");
         assert_eq!(names(folder.path()), ["result"], "no temporary file remains");
         let text = fs::read_to_string(&result).expect("the file exists");

@@ -1,6 +1,8 @@
-//! `ibfabric run`: unmodified programs of libibverbs on two nodes of a simulated fabric, and over RoCEv2 on loopback.
+//! Runs unmodified libibverbs programs with `ibfabric run`, on two nodes of a simulated fabric and over RoCEv2 on
+//! loopback.
 //!
-//! Debian packages: ibverbs-utils, ibverbs-providers, perftest. A missing program is reported and skipped.
+//! The programs come from the Debian packages ibverbs-utils, ibverbs-providers and perftest. A missing program is
+//! reported and skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,7 +15,7 @@ use program::{Running, ibfabric, text};
 
 /// Returns the path of the preload library, which cargo builds with the tests.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
+    let test = std::env::current_exe().expect("the path of the test program is known");
     test.parent().expect("the path has a parent").join("libib_preload.so")
 }
 
@@ -35,7 +37,7 @@ fn simulator(name: &str) -> (Running, tempfile::TempDir) {
         .status()
         .expect("the program can be started");
     assert!(made.success());
-    let words = ["sim", fabric, "--socket", name, "--sm", "--mtu", "4096"];
+    let words = ["sim", fabric, "--name", name, "--sm", "--mtu", "4096"];
     (Running::ready(ibfabric(&words)), directory)
 }
 
@@ -100,7 +102,7 @@ fn device_has_the_name_and_the_attributes_of_the_port() {
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{printed}{}", text(&output.stderr));
     for line in ["hca_id:\tmlx5_0", "PORT_ACTIVE (4)", "active_mtu:\t\t4096 (5)", "InfiniBand"] {
-        assert!(printed.contains(line), "{line:?} in {printed}");
+        assert!(printed.contains(line), "found no {line:?} in {printed}");
     }
     let output = on(&["--roce", "127.0.0.1"], &["ibv_devinfo"])
         .output()

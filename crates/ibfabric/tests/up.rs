@@ -12,13 +12,21 @@ mod program;
 
 use program::{Running, ibfabric, text};
 
-/// Returns a unique value for the option --socket.
+/// Returns a unique value for the option --name.
 fn name(test: &str) -> String {
     format!("up-test-{test}-{}", std::process::id())
 }
 
 fn up(name: &str, directory: &Path, words: &[&str]) -> Command {
-    let mut command = ibfabric(&["up", "--socket", name]);
+    stack("up", name, directory, words)
+}
+
+fn self_test(name: &str, directory: &Path, words: &[&str]) -> Command {
+    stack("selftest", name, directory, words)
+}
+
+fn stack(subcommand: &str, name: &str, directory: &Path, words: &[&str]) -> Command {
+    let mut command = ibfabric(&[subcommand, "--name", name]);
     command.args(words).env("XDG_RUNTIME_DIR", directory).env("TMPDIR", directory);
     command
 }
@@ -53,9 +61,10 @@ fn entries(directory: &Path) -> usize {
 #[test]
 fn self_test_of_a_sound_fabric_passes() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
-    let words = ["--check", "--format", "json", "--size", "32M"];
-    let output =
-        up(&name("tour"), directory.path(), &words).output().expect("the program can be started");
+    let words = ["--json", "--size", "32M"];
+    let output = self_test(&name("tour"), directory.path(), &words)
+        .output()
+        .expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{message}{}", text(&output.stderr));
     let report: Value = serde_json::from_str(&message).expect("the text is JSON");
@@ -79,9 +88,9 @@ fn self_test_of_a_sound_fabric_passes() {
     assert_eq!((&device["wrong"], &device["errors"]), (&json!(0), &json!(0)));
     let failed_over = |cut: usize| device["cuts"][cut]["cut"]["failed_over"].as_u64();
     assert!([0, 1].map(failed_over).iter().all(|count| *count > Some(0)), "{device}");
-    // In each direction, 32 MiB are transferred in packets of at most 4 KiB, which are captured at both ends.
+    // 32 MiB are at least 8192 packets of 4 KiB. They are transferred in both directions and captured at both ends.
     assert!(capture["packets"].as_u64() > Some(4 * 8192), "{capture}");
-    assert_eq!(entries(directory.path()), 0, "nothing is left");
+    assert_eq!(entries(directory.path()), 0, "no file remains");
 }
 
 /// If a fabric is too small for a device or for a second path, the self-test skips the checks that need it.
@@ -93,8 +102,8 @@ fn self_test_skips_checks_of_small_fabrics() {
         let file = path.to_str().expect("the path is UTF-8");
         let kind = ["gen", "mesh", "1", &format!("hosts={hosts}"), "-o", file];
         assert!(ibfabric(&kind).status().expect("the program can be started").success());
-        let words = [file, "--check", "--format", "json", "--size", "4M"];
-        let output = up(&name("small"), directory.path(), &words)
+        let words = [file, "--json", "--size", "4M"];
+        let output = self_test(&name("small"), directory.path(), &words)
             .output()
             .expect("the program can be started");
         let message = text(&output.stdout);
@@ -115,9 +124,10 @@ fn self_test_of_a_fabric_without_hosts_passes() {
     let net = directory.path().join("none.net");
     let fabric = "Switch 4 \"one\"\n[1] \"two\"[1]\n\nSwitch 4 \"two\"\n[1] \"one\"[1]\n";
     std::fs::write(&net, fabric).expect("the disk is not full");
-    let words = [net.to_str().expect("the path is UTF-8"), "--check", "--format", "json"];
-    let output =
-        up(&name("none"), directory.path(), &words).output().expect("the program can be started");
+    let words = [net.to_str().expect("the path is UTF-8"), "--json"];
+    let output = self_test(&name("none"), directory.path(), &words)
+        .output()
+        .expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{message}{}", text(&output.stderr));
     let report: Value = serde_json::from_str(&message).expect("the text is JSON");
@@ -126,8 +136,8 @@ fn self_test_of_a_fabric_without_hosts_passes() {
     assert!(result(3)["reason"].is_string() && result(4)["reason"].is_string(), "{message}");
 }
 
-/// Writes and returns the net file of a fat tree and a script. The script makes a leaf switch forward packets
-/// differently from its LFT.
+/// Writes two files and returns their paths: the net file of a fat tree, and a script. The script makes a leaf switch
+/// forward packets differently from its LFT.
 fn wrong(directory: &Path) -> [String; 2] {
     let [net, script] = ["tree.net", "wrong"].map(|name| directory.join(name));
     let [net, script] =
@@ -142,9 +152,10 @@ fn wrong(directory: &Path) -> [String; 2] {
 fn self_test_finds_misrouted_packets() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let [net, script] = wrong(directory.path());
-    let words = [&net, "--check", "--size", "1M", "--script", &script];
-    let output =
-        up(&name("wrong"), directory.path(), &words).output().expect("the program can be started");
+    let words = [&net, "--size", "1M", "--script", &script];
+    let output = self_test(&name("wrong"), directory.path(), &words)
+        .output()
+        .expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("FAILED paths") && message.contains("ok     device"), "{message}");
@@ -154,14 +165,15 @@ fn self_test_finds_misrouted_packets() {
 fn closed_output_does_not_change_the_verdict() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let [net, script] = wrong(directory.path());
-    let words = [&net, "--check", "--size", "64M", "--script", &script];
-    let mut command = up(&name("unread"), directory.path(), &words);
+    let words = [&net, "--size", "64M", "--script", &script];
+    let mut command = self_test(&name("unread"), directory.path(), &words);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
     let mut first = String::new();
     let mut lines = BufReader::new(child.stdout.take().expect("standard output is piped"));
-    lines.read_line(&mut first).expect("a line comes");
+    lines.read_line(&mut first).expect("standard output can be read");
     assert!(first.starts_with("ok     subnet"), "{first}");
-    // Except for its NBD socket, `up` uses unnamed files only, so that no other process can replace them.
+    // The directory contains the net file, the script and perhaps the NBD socket. All other files of `up` have no name,
+    // so that no other process can replace them.
     assert_eq!(entries(directory.path()), 2 + usize::from(has_socket(directory.path())));
     drop(lines);
     assert_eq!(Running(child).0.wait().expect("the process can be awaited").code(), Some(1));
@@ -182,14 +194,16 @@ fn capture_rejects_input_files_and_blocking_pipes() {
         Command::new("mkfifo").arg(&pipe).status().expect("the program can be started").success()
     );
     let before = std::fs::read(&net).expect("the file exists");
-    let cases: [(&[&str], &str); 4] = [
-        (&[&net, "-w", &net], "the file is used twice"),
-        (&[&net, "--script", &script, "-w", &script], "the file is used twice"),
-        (&["-", "--script", "-"], "standard input, is used for two files"),
-        (&[&net, "-w", &pipe], "found a pipe or a socket, expected a file"),
+    let cases: [(&str, &[&str], &str); 6] = [
+        ("up", &[&net, "-w", &net], "the file is used twice"),
+        ("selftest", &[&net, "-w", &net], "the file is used twice"),
+        ("up", &[&net, "--script", &script, "--pcap", &script], "the file is used twice"),
+        ("up", &["-", "--script", "-"], "standard input, is used for two files"),
+        ("up", &[&net, "--pcap", &pipe], "cannot create"),
+        ("selftest", &[&net, "--pcap", &pipe], "found a pipe or a socket, expected a file"),
     ];
-    for (words, expected) in cases {
-        let mut command = up(&name("files"), directory.path(), words);
+    for (subcommand, words, expected) in cases {
+        let mut command = stack(subcommand, &name("files"), directory.path(), words);
         let output = command.stdin(Stdio::null()).output().expect("the program can be started");
         let why = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {why}");
@@ -204,12 +218,13 @@ fn clients_attach_and_exit_removes_all_files() {
     let name = name("stay");
     let (running, message) = ready(up(&name, directory.path(), &["--size", "8M"]));
     assert!(message.iter().any(|line| line.contains("ACM services at 32 hosts")), "{message:?}");
-    // A second process with the same name fails.
+    // A second `up` with the same `--socket` fails.
     let second = up(&name, directory.path(), &[]).output().expect("the program can be started");
     let why = text(&second.stderr);
-    assert!(second.status.code() == Some(2) && why.contains("--socket"), "{why}");
-    // Paths can be traced. HCAs of other processes can attach to ports of embedded hosts, and replace the hosts' HCAs.
-    let traced = ibfabric(&["tracer", &format!("--ibsim={name}"), "--all-pairs"]).output();
+    assert!(second.status.code() == Some(2) && why.contains("--name"), "{why}");
+    // The tracer can use the simulator of a running `up`. The HCA of another process can attach to the port of an
+    // embedded host, and replaces the host's HCA.
+    let traced = ibfabric(&["tracer", &format!("--attach={name}"), "--all-pairs"]).output();
     let traced = traced.expect("the program can be started");
     assert!(traced.status.success(), "{}", text(&traced.stdout));
     let place = ["--attach", &name, "--node", "H-0002c90000100010"];
@@ -217,7 +232,7 @@ fn clients_attach_and_exit_removes_all_files() {
         .output()
         .expect("the program can be started");
     assert!(info.status.success(), "{}", text(&info.stderr));
-    // The ports of the device's paths are not available to other processes.
+    // Other processes cannot attach to the ports that the paths of disk0 use.
     let place = ["--attach", &name, "--node", "H-0002c90000100000"];
     let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat())
         .output()
@@ -226,7 +241,7 @@ fn clients_attach_and_exit_removes_all_files() {
     assert!(!info.status.success() && why.contains("disk0"), "{why}");
     assert_eq!(entries(directory.path()), 1, "only the NBD socket exists");
     assert_eq!(interrupt(running), Some(0));
-    assert_eq!(entries(directory.path()), 0, "nothing is left");
+    assert_eq!(entries(directory.path()), 0, "no file remains");
 }
 
 #[test]
@@ -243,7 +258,7 @@ fn unusable_options_fail_with_one_line() {
         (vec!["--size".to_owned(), "100".to_owned()], "512"),
         (vec!["--nbd".to_owned(), words_of(&taken)], "--nbd"),
         (vec!["--nbd".to_owned(), "/none/at/all".to_owned()], "/none/at/all"),
-        (vec!["--write".to_owned(), "/none/at/all".to_owned()], "/none/at/all"),
+        (vec!["--pcap".to_owned(), "/none/at/all".to_owned()], "/none/at/all"),
     ] {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = up(&name("bad"), directory.path(), &words)
@@ -269,9 +284,10 @@ fn self_test_finds_cut_off_nodes() {
     };
     let fabric = half("s", "a", "b") + &half("t", "c", "d");
     std::fs::write(&net, fabric).expect("the disk is not full");
-    let words = [net.to_str().expect("the path is UTF-8"), "--check", "--size", "1M"];
-    let output =
-        up(&name("cut"), directory.path(), &words).output().expect("the program can be started");
+    let words = [net.to_str().expect("the path is UTF-8"), "--size", "1M"];
+    let output = self_test(&name("cut"), directory.path(), &words)
+        .output()
+        .expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{message}{}", text(&output.stderr));
     assert!(message.contains("FAILED routes") && message.contains("3 nodes cut off"), "{message}");
@@ -280,10 +296,13 @@ fn self_test_finds_cut_off_nodes() {
 
 /// Returns whether a process ignores SIGINT.
 fn ignores_interrupts(process: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))
-        .expect("the program can be started");
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
-    u64::from_str_radix(mask.trim(), 16).expect("the text is a number") >> 1 & 1 == 1
+    let status =
+        std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process exists");
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .expect("the status has SigIgn");
+    u64::from_str_radix(mask.trim(), 16).expect("the mask is hexadecimal") >> 1 & 1 == 1
 }
 
 /// After SIGINT at any time, at most one line is printed, no temporary files remain, and the capture file is complete.
@@ -292,10 +311,11 @@ fn ctrl_c_exits_cleanly_at_any_time() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let packets = directory.path().join("packets.pcapng");
     for (number, after) in [0, 20, 50, 100, 200, 400, 1000, 2500].into_iter().enumerate() {
-        for words in [&["--check"][..], &["--size", "8M", "--no-http"]] {
-            let write = ["--write", packets.to_str().expect("the path is UTF-8")];
-            // Shells start background processes with SIGINT ignored, so its default is restored.
-            let up = up(&name(&format!("end{number}")), directory.path(), words);
+        for (subcommand, words) in [("selftest", &[][..]), ("up", &["--size", "8M", "--no-http"])] {
+            let write = ["--pcap", packets.to_str().expect("the path is UTF-8")];
+            // Shells start background processes with SIGINT ignored, so `env` restores the default action of SIGINT.
+            let name = name(&format!("end{number}"));
+            let up = stack(subcommand, &name, directory.path(), words);
             let mut command = Command::new("env");
             command
                 .arg("--default-signal=INT")
@@ -313,14 +333,19 @@ fn ctrl_c_exits_cleanly_at_any_time() {
             rustix::process::kill_process(process, rustix::process::Signal::INT)
                 .expect("the process exists");
             let output = child.wait_with_output().expect("the process can be awaited");
-            let (out, message) = (text(&output.stdout), text(&output.stderr));
-            let case = format!("{words:?} after {after} ms: {:?} {out}{message}", output.status);
+            let out = text(&output.stdout);
+            // `up` also prints the counts of its capture.
+            let is_count = |line: &&str| line.contains(" packets captured, ");
+            let message = text(&output.stderr);
+            let message: Vec<&str> = message.lines().filter(|line| !is_count(line)).collect();
+            let message = message.join("\n");
+            let case = format!("{subcommand} after {after} ms: {:?} {out}{message}", output.status);
             // Before the signal handler is installed, the signal kills the process, which has no files yet.
-            let expected: &[_] = match words[0] {
-                "--check" if message.is_empty() => &[None],
-                "--check" => &[Some(2)],
+            let expected: &[_] = match subcommand {
+                "selftest" if message.is_empty() => &[None],
+                "selftest" => &[Some(130)],
                 _ if message.is_empty() => &[None, Some(0)],
-                _ => &[Some(2)],
+                _ => &[Some(130)],
             };
             assert!(expected.contains(&output.status.code()), "{case}");
             assert!(message.lines().count() <= 1, "{case}");

@@ -28,7 +28,7 @@ struct Up {
 }
 
 fn command(name: &str, directory: &Path, words: &[&str]) -> Command {
-    let mut command = ibfabric(&["up", "--socket", name, "--size", "16M"]);
+    let mut command = ibfabric(&["up", "--name", name, "--size", "16M"]);
     command.args(words).env("XDG_RUNTIME_DIR", directory).env("TMPDIR", directory);
     command
 }
@@ -45,9 +45,9 @@ impl Up {
         let printed: Vec<String> = lines.collect();
         let after = |prefix: &str| printed.iter().position(|line| line.starts_with(prefix));
         assert!(after("page: ") < after("try:"), "{printed:?}");
-        let page = printed[after("page: ").expect("a page")].as_str();
-        let place = page.strip_prefix("page: http://127.0.0.1:").expect("an address");
-        let (port, token) = place.split_once('/').expect("a path");
+        let page = printed[after("page: ").expect("`up` prints its page")].as_str();
+        let place = page.strip_prefix("page: http://127.0.0.1:").expect("the page is on loopback");
+        let (port, token) = place.split_once('/').expect("the URL has a path");
         let (port, token) = (port.parse().expect("the text is a port number"), format!("/{token}"));
         let nbd = format!("{}/ibfabric-{name}.nbd", directory.path().display());
         Self { running, name, port, token, nbd, _directory: directory }
@@ -73,8 +73,8 @@ impl Up {
         self.send(method, path, body)
             .read_to_string(&mut answer)
             .expect("the response is received");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let status = head.split(' ').nth(1).expect("a status");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("the response has a header");
+        let status = head.split(' ').nth(1).expect("the header has a status");
         (status.parse().expect("the text is a number"), body.to_owned())
     }
 
@@ -90,7 +90,7 @@ impl Up {
         (status, serde_json::from_str(&body).expect("the text is JSON"))
     }
 
-    /// Subscribes to events.
+    /// Subscribes to the event stream of the page.
     fn listen(&self) -> Events {
         Events(self.send("GET", &format!("{}api/events", self.token), ""))
     }
@@ -170,12 +170,15 @@ fn cut_link_is_routed_around_and_returns() {
     assert_eq!((&before["error"], links(&before).len()), (&Value::Null, 4));
     let link = links(&before)[1];
     let mut events = up.listen();
-    let first = events.next().expect("a state");
+    let first = events.next().expect("the stream has an event");
     assert_eq!(
         keys(&first),
         ["down", "log", "missing", "routes", "since", "sm", "time", "traffic"]
     );
-    assert_eq!(keys(&first["sm"]), ["alarms", "followed", "last", "lid", "state", "sweeps", "up"]);
+    assert_eq!(
+        keys(&first["sm"]),
+        ["alarms", "followed", "last", "lid", "node", "state", "sweeps", "up"]
+    );
     assert_eq!((&first["down"], &first["sm"]["state"]), (&json!([]), &json!("MASTER")));
     assert_eq!(first["sm"]["up"], true);
     assert!(first["log"].as_array().is_some_and(|log| !log.is_empty()), "{first}");
@@ -200,8 +203,8 @@ fn cut_link_is_routed_around_and_returns() {
         "{down}"
     );
     assert_eq!(down["missing"], json!([]), "every node is reached over other links");
-    // The console of the embedded simulator accepts commands, too.
-    let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
+    // `ibfabric sim ctl` can also control the embedded simulator.
+    let console = ibfabric(&["sim", "ctl", "--name", &up.name, "dump"]).output();
     assert!(console.expect("the program can be started").status.success());
     let load = up.get("load");
     assert_eq!(load["load"][link as usize], json!([0, 0]));
@@ -256,13 +259,13 @@ fn events_use_the_words_of_the_page() {
     assert!(port["counters"]["PortXmitData"].as_u64() > Some(0));
     let addresses = up.get("addresses");
     let ports = addresses["ports"].as_array().expect("the value is a list");
-    assert_eq!(ports.len(), 44, "an end port of each node");
-    let own = ports.iter().find(|port| port[0] == hosts[0]).expect("the host");
+    assert_eq!(ports.len(), 44, "expected one end port of each node");
+    let own = ports.iter().find(|port| port[0] == hosts[0]).expect("the list has the host");
     assert_eq!((&own[1], &own[2]), (&json!(1), &host["lid"]));
     assert!(own[3][0].as_str().is_some_and(|it| it.parse::<std::net::IpAddr>().is_ok()), "{own}");
     let switch = up.get("node?id=0");
     assert_eq!((&switch["kind"], &switch["acm"]), (&json!("switch"), &Value::Null));
-    assert_eq!(switch["lft"].as_array().map(Vec::len), Some(44), "a LID for each node");
+    assert_eq!(switch["lft"].as_array().map(Vec::len), Some(44), "expected the LID of each node");
     let last = fabric["nodes"][hosts[31] as usize]["name"].as_str().expect("the value is a string");
     let (status, found) = up.post("resolve", &json!({"from": hosts[0], "to": last}));
     assert_eq!((status, keys(&found)), (200, vec!["microseconds", "path"]));
@@ -375,7 +378,7 @@ impl Program {
         stream.write_all(&hello).expect("the peer accepts data");
         let mut device = [0; 10];
         stream.read_exact(&mut device).expect("the server sends the size of the device");
-        let size = u64::from_be_bytes(*device.first_chunk().expect("8 bytes"));
+        let size = u64::from_be_bytes(*device.first_chunk().expect("the array has 10 bytes"));
         Self { stream, size }
     }
 
@@ -396,7 +399,7 @@ impl Program {
     fn read(&mut self, offset: u64, length: u64) -> Vec<u8> {
         self.request(0, (offset, length), &[]);
         let mut data = vec![0; length as usize];
-        self.stream.read_exact(&mut data).expect("the data");
+        self.stream.read_exact(&mut data).expect("the server sends the data");
         data
     }
 
@@ -453,13 +456,13 @@ fn requests_from_other_origins_are_rejected() {
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
     // A second process cannot use the same HTTP port.
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
-    let (name, port) = (format!("{}-2", up.name), up.port.to_string());
-    let second = command(&name, directory.path(), &["--http", &port])
+    let (name, address) = (format!("{}-2", up.name), format!("127.0.0.1:{}", up.port));
+    let second = command(&name, directory.path(), &["--http", &address])
         .output()
         .expect("the program can be started");
     let printed = text(&second.stderr);
     assert_eq!((second.status.code(), printed.lines().count()), (Some(2), 1), "{printed}");
-    assert!(printed.contains(&port) && printed.contains("--http"), "{printed}");
+    assert!(printed.contains(&address) && printed.contains("--http"), "{printed}");
     assert_eq!(std::fs::read_dir(directory.path()).expect("the directory can be read").count(), 0);
 }
 
@@ -475,8 +478,12 @@ fn page_is_optional() {
     let printed: Vec<String> = lines.collect();
     assert!(printed.iter().any(|line| line == "try:"), "{printed:?}");
     assert!(!printed.iter().any(|line| line.contains("page")), "{printed:?}");
-    for words in [["--check", "--http", "0"], ["--no-http", "--http", "0"]] {
-        let refused = ibfabric(&["up"]).args(words).output().expect("the program can be started");
+    for words in [
+        &["selftest", "--http", "127.0.0.1"][..],
+        &["up", "--no-http", "--http", "127.0.0.1"],
+        &["up", "--http", "0.0.0.0"],
+    ] {
+        let refused = ibfabric(words).output().expect("the program can be started");
         assert_eq!(refused.status.code(), Some(2), "{words:?}");
     }
 }

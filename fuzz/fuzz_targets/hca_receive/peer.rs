@@ -9,7 +9,7 @@ use ib_wire::packet::{
 use super::*;
 
 impl World {
-    /// Delivers a packet whose fields are mostly valid.
+    /// Passes a packet whose fields are mostly valid to the HCA.
     pub(super) fn packet(&mut self, input: &mut Input<'_>) {
         let place = input.below(self.queues.len());
         let (kind, flags, near) = (input.byte(), input.byte(), input.byte() as i8);
@@ -100,12 +100,13 @@ impl World {
         }
     }
 
-    /// Returns an address and a key for an access to this many bytes: within a region, across its end, or anywhere.
+    /// Returns an address and an R_Key for an access to `length` bytes. The access is within a region, across the end
+    /// of a region, or outside of all regions.
     fn remote(&self, length: usize, input: &mut Input<'_>) -> (u64, u32) {
         let kind = input.byte();
         let offset = match kind & 0x60 {
             0 => u64::from(input.short()) % (QUARTER as u64 + 16),
-            // With this offset, the access ends 8 bytes before the end of the region to 7 bytes after it.
+            // The access ends between 8 bytes before and 7 bytes after the end of the region.
             0x20 => (QUARTER + input.below(16)).saturating_sub(length + 8) as u64,
             _ => 0,
         };

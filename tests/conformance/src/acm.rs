@@ -20,8 +20,9 @@ pub mod umad;
 /// Time limit for a program to become ready or to respond.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The kind and parameters of the fabric, and the node names of two of its hosts.
+/// The kind and parameters of the fabric, as for `ibfabric gen`.
 const FABRIC: [&str; 3] = ["fat-tree", "4", "2"];
+/// Node names of two hosts of the fabric.
 const HOSTS: [&str; 2] = ["H-0002c90000100000", "H-0002c90000100002"];
 
 /// The name and the addresses of a host, as the ACM service on this host reports them.
@@ -43,7 +44,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Starts a fabric and its services. Their files are in the given directory.
+    /// Starts a simulated fabric, and an ACM service on each of two hosts. Their files are written to the given
+    /// directory.
     ///
     /// # Errors
     /// Fails if a program does not start.
@@ -55,7 +57,7 @@ impl Scene {
         generate.arg("gen").args(FABRIC).arg("-o").arg(&net);
         Running::start(generate)?.wait(PATIENCE)?;
         let mut sim = program();
-        sim.arg("sim").arg(&net).args(["--sm", "--socket", &simulator]);
+        sim.arg("sim").arg(&net).args(["--sm", "--name", &simulator]);
         let sim = Running::start(sim)?;
         sim.until("READY", PATIENCE)?;
         let mut running = vec![sim];

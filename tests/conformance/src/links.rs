@@ -27,8 +27,8 @@ use crate::clients::server::{Kind, Server};
 use crate::clients::stage::socket_name;
 use crate::opensm::first_adapter;
 
-/// The class of the MADs that two clients exchange. It allows RMPP, and no node of the fabric serves it. ibsim 0.10
-/// delivers no request of ibping's class 0x31 to a client.
+/// The class of the MADs that two clients exchange: ibping's vendor class, which allows RMPP. The simulators themselves
+/// do not respond to it, but deliver the requests to a client.
 const VENDOR: MgmtClass = MgmtClass(0x32);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -67,7 +67,7 @@ pub struct Scene<'a> {
 pub struct Report {
     /// The name of the check.
     pub name: &'static str,
-    /// The error.
+    /// The error; `None` if the check has passed.
     pub fault: Option<String>,
 }
 
@@ -201,7 +201,8 @@ impl<'a> Scene<'a> {
         for (lid, answer) in lids.values().zip(answers) {
             let answer = answer.map_err(|failure| format!("LID {lid}: {failure}"))?;
             same("the status", &answer.status(), &MadStatus::OK)?;
-            let counters: PortCounters = answer.mad().attribute().ok_or("no PortCounters")?;
+            let counters: PortCounters =
+                answer.mad().attribute().ok_or("the response has no PortCounters")?;
             if counters.xmit_packets == 0 || counters.rcv_packets == 0 {
                 return Err(format!("the counters of LID {lid} have not counted packets").into());
             }
@@ -213,7 +214,7 @@ impl<'a> Scene<'a> {
         let mut link = self.attach(self.hosts()[2], false)?;
         let lids = self.walk(&mut link)?;
         let port = link.port()?;
-        let target = *lids.values().max().ok_or("no LIDs")?;
+        let target = *lids.values().max().ok_or("the fabric has no LIDs")?;
         let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(0));
         let wanted = PathRecord { slid: port.lid, dlid: target, ..PathRecord::zeroed() };
         mad.set_attribute(&wanted);
@@ -222,7 +223,7 @@ impl<'a> Scene<'a> {
         let request = Request::new(Remote::gsi(port.sm_lid), mad);
         let answer = Client::new(RequesterConfig::default()).call(&mut link, request)?;
         same("the status", &answer.status(), &MadStatus::OK)?;
-        let found: PathRecord = answer.mad().attribute().ok_or("no PathRecord")?;
+        let found: PathRecord = answer.mad().attribute().ok_or("the response has no PathRecord")?;
         same("the LIDs", &(found.slid, found.dlid), &(port.lid, target))?;
         same("the prefix", &found.dgid.prefix(), &port.gid_prefix)
     }
@@ -254,7 +255,7 @@ impl<'a> Scene<'a> {
     fn messages(&self) -> Checked {
         let hosts = self.hosts();
         let mut asker = self.attach(hosts[0], false)?;
-        // The simulators deliver unsolicited MADs to the port that has `IsSM` set.
+        // The responding client sets `IsSM`, because the simulators deliver requests to a client with `IsSM`.
         let mut answerer = self.attach(hosts[hosts.len() - 1], true)?;
         let lid = answerer.port()?.lid;
         let done = AtomicBool::new(false);
@@ -275,7 +276,8 @@ impl<'a> Scene<'a> {
         let output = command.current_dir(self.setup.directory).output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        let node = self.fabric.nodes().find(|(_, node)| node.name == host).ok_or("no host")?.1;
+        let node =
+            self.fabric.nodes().find(|(_, node)| node.name == host).ok_or("the host is missing")?.1;
         let guid = format!("{:#018x}", node.guid.0);
         if output.status.success() && text.contains(&guid) {
             Ok(())
@@ -329,7 +331,7 @@ fn serve(link: &mut IbsimLink, done: &AtomicBool) -> Checked {
     let end = link.now() + PATIENCE;
     while !done.load(Ordering::Relaxed) && link.now() < end {
         while let Some(incoming) = link.receive()? {
-            // Skips OpenSM's queries, because OpenSM queries SMInfo of ports that have `IsSM` set.
+            // This client's port has `IsSM` set, so OpenSM queries its SMInfo. These queries are skipped.
             let for_us = |datagram: &Datagram| datagram.mad.class() == VENDOR;
             if matches!(&incoming, Incoming::Received(datagram) if for_us(datagram)) {
                 responder.handle(link.now(), &incoming);

@@ -70,7 +70,7 @@ impl Running {
     fn start(command: &mut Command) -> io::Result<(Self, String)> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
-        let output = child.stdout.as_mut().expect("it is piped");
+        let output = child.stdout.as_mut().expect("standard output is a pipe");
         BufReader::new(output).read_line(&mut line)?;
         Ok((Self(child), line.trim().to_owned()))
     }
@@ -140,7 +140,7 @@ pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Resu
     nbd.args((0..case.paths).flat_map(|_| ["--path", "127.0.0.1"]));
     let socket = directory.join("nbd.sock");
     match case.over_tcp {
-        true => nbd.args(["--tcp", "127.0.0.1:0"]),
+        true => nbd.args(["--listen", "127.0.0.1:0"]),
         false => nbd.arg("--socket").arg(&socket),
     };
     let (_nbd, ready) = Running::start(&mut nbd)?;
@@ -163,7 +163,8 @@ impl Lab<'_> {
     /// Runs a program that must succeed. Returns its output.
     fn output_of(&mut self, words: &[&str]) -> io::Result<String> {
         let mut command = Command::new(words[0]);
-        // Debian's nbdsh runs the first python3 in `PATH`. It must be Debian's, so Debian's directories come first.
+        // Debian's nbdsh runs the first python3 in `PATH`, and needs Debian's python3. So Debian's directories come
+        // first.
         let others = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("/usr/bin:/usr/sbin:/bin:/sbin:{others}"));
         command.args(&words[1..]).current_dir(self.directory);

@@ -15,7 +15,7 @@ pub enum PeerError {
     Missing {
         /// The program.
         program: &'static str,
-        /// Its package.
+        /// The Debian package that contains the program.
         package: &'static str,
         /// The error that the system call returned.
         source: io::Error,
@@ -28,15 +28,15 @@ pub enum PeerError {
         /// The error that the system call returned.
         source: io::Error,
     },
-    /// ibsim ended before it accepted clients.
+    /// The simulator ended before it accepted clients. Contains the last line of its log.
     #[error("ibsim rejects the net file: {0}")]
     Refused(String),
-    /// A program was still running at its time limit.
+    /// A program did not end, or was not ready, within its time limit.
     #[error("{program} did not end within {seconds} s")]
     Timeout {
         /// The program.
         program: &'static str,
-        /// The limit.
+        /// The time limit in seconds.
         seconds: u64,
     },
     /// A program ended before its task was done.

@@ -87,11 +87,12 @@ pub enum Choice {
     /// documents that a CA selects its switch, but does not implement this. So OpenSM's file contains the GUID of the
     /// switch.
     RootsByHost,
-    /// `-z`.
+    /// `-z`: updn and ftree also compute the routes between switches that they otherwise omit.
     ConnectRoots,
     /// `-i`: at every other switch, load balancing does not count the routes over the first port with a link.
     IgnorePorts,
-    /// `-X`: the file lists the ports of every third CA, the last CA first, as the order in which they are routed.
+    /// `-X`: the ports in the file are routed first, in the order of the file. The file lists the ports of every third
+    /// CA, the last CA first.
     RoutingOrder,
     /// `-O`: at every other switch, the search for an output port starts at the highest port.
     PortOrder,
@@ -99,9 +100,9 @@ pub enum Choice {
     Weights,
     /// `-m`: the switch IDs are in the reverse order of the switches' GUIDs.
     Ids,
-    /// `--port-shifting`.
+    /// `--port-shifting`: the scan for the least used port starts at another port for each LID.
     Shift,
-    /// `--scatter-ports 77`.
+    /// `--scatter-ports 77`: the choice among equally used ports is random, with the seed 77.
     Scatter,
     /// `-u`: all CAs except every fifth are compute nodes.
     ComputeNodes,
@@ -111,11 +112,11 @@ pub enum Choice {
     SmOnSwitch,
     /// The SM runs on the last CA.
     SmOnLastHost,
-    /// `port_profile_switch_nodes`.
+    /// `port_profile_switch_nodes`: routes to switches count in load balancing.
     SwitchTargets,
-    /// `lmc_esp0`.
+    /// `lmc_esp0`: the LMC also applies to enhanced switch ports 0.
     EnhancedPort0,
-    /// `quasi_ftree_indexing`.
+    /// `quasi_ftree_indexing`: ftree starts the indexing of switches at the roots, not at the first leaf.
     QuasiIndexing,
     /// `--scatter-ports 77` with `-X`; the ports listed by `-X` are not randomized.
     ListedUnscattered,
@@ -188,7 +189,7 @@ impl Case {
 }
 
 impl Prepared {
-    /// Returns the case in which OpenSM and ibfabric have the same arguments.
+    /// Creates a prepared case in which OpenSM and ibfabric get the same arguments.
     #[must_use]
     pub fn new(net: PathBuf, arguments: Vec<String>) -> Self {
         let opensm = arguments.clone();
@@ -364,7 +365,8 @@ fn first_host(fabric: &Fabric) -> (ib_types::Guid, ib_types::Guid) {
         .expect("generated fabrics have hosts with links")
 }
 
-/// Returns a line for every n-th switch: its GUID, and a text for its k-th port with a link.
+/// Returns one line per `every` switches: the GUID of the first of them, and `text` of one of its ports. The port has
+/// the index `which` among the switch's ports with a link.
 fn ports_of(
     fabric: &Fabric,
     every: usize,

@@ -61,7 +61,7 @@ pub const CASES: [Case; 20] = [
     Case::with_ibfabric("ibfabric server is killed and restarted", deaths::our_server_dies),
     Case::with_ibfabric("Linux client loses its link for a time", deaths::their_client_is_cut_off),
     Case::with_ibfabric("idle sessions in both directions", idle::both_ways),
-    // After this case, the guest's soft RoCE can open no more connections.
+    // This case is the last one, because the guest's soft RoCE can open no more connections after it.
     Case::with_ibfabric(
         "ibfabric client, Linux server, which closes one of two paths",
         ours::fails_over,

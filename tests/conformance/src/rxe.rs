@@ -44,7 +44,7 @@ pub use scene::{Gear, Scene};
 pub struct Link {
     /// MTU of the network device in bytes.
     pub mtu: u32,
-    /// The largest InfiniBand path MTU whose packets, with headers, fit into this MTU.
+    /// The largest InfiniBand path MTU whose packets, with headers, fit into `mtu`.
     pub path_mtu: u32,
 }
 
@@ -57,7 +57,7 @@ pub const LINKS: [Link; 2] =
 pub struct Case {
     /// The name of the case.
     pub name: &'static str,
-    /// True if the case runs ibfabric, which must then have been built.
+    /// True if the case runs the program ibfabric, which must be built before the run.
     pub ours: bool,
     /// In a case with a deliberate error, a text that the reported fault must contain.
     pub wrong: Option<&'static str>,

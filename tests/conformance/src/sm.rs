@@ -12,8 +12,8 @@
 //! | [`allowed`] | permitted differences of SA responses, with reasons |
 //! | [`flows`] | osmtest flows that pass with OpenSM must pass with `ibfabric sm` |
 //! | [`files`] | if `ibfabric` is called `opensm`, the same command line must write the same files |
-//! | [`keys`] | both programs must read the same value from a line of opensm.conf, or `ibfabric sm` must reject it |
-//! | [`partitions`] | a partition file must have the same effect in both programs |
+//! | [`keys`] | `ibfabric sm` must read the same value as OpenSM from a line of opensm.conf, or reject the line |
+//! | [`partitions`] | a partition file must have the same effect in OpenSM and `ibfabric sm` |
 //! | [`handover`] | handover between OpenSM and `ibfabric sm`, in both directions |
 //! | [`guarded`] | a port with an M_Key that the SM does not know |
 //! | [`records`] | a client must receive long SA responses completely |

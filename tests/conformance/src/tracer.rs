@@ -1,9 +1,8 @@
-//! The tracer and its agents on real simulators, compared with `ibtracert` and `ibping`.
+//! Compares ibfabric's tracer with `ibtracert`, and tests its agents with `ibping`, on ibsim and on `ibfabric sim`.
 //!
 //! `ibfabric sm` brings a fabric up on each simulator. Then `ibtracert` and `ibfabric tracer` trace the same paths and
-//! must print the same lines. With agents, all paths must be validated at their ends, and the tracer must report no
-//! bad hop. Without agents, the tracer must not report validated paths. Real clients must receive responses from the
-//! agents.
+//! must print the same lines. The tracer must report no bad path and no bad hop. If the nodes have agents, the tracer
+//! must report validated hops, otherwise none. `ibping` must receive responses from the agents.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,20 +21,20 @@ use crate::sm::scene::{Gear, Outcome, Scene, patient};
 
 pub mod damaged;
 
-/// Number of paths that ibfabric's tracer and `ibtracert` both trace.
+/// Minimum number of paths that ibfabric's tracer and `ibtracert` both trace, if the fabric has that many.
 const PAIRS: usize = 120;
 
-/// Timeout and number of attempts of ibfabric's tracer. They are small, because on some simulators some responses never
-/// arrive.
+/// Options of `ibfabric tracer`: a timeout of 200 ms and one retry. Both are small, because some simulators never
+/// answer some probes.
 const HASTE: [&str; 4] = ["-t", "200", "-r", "1"];
 
-/// A fabric on a simulator.
+/// A test case: a fabric, a routing engine and a simulator.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     kind: &'static str,
     engine: &'static str,
     server: Server,
-    /// True if the case modifies a path in ibfabric's output, and must detect this.
+    /// True if the case modifies a path in ibfabric's output. The comparison with `ibtracert` must then fail.
     pub wrong: bool,
 }
 
@@ -155,7 +154,8 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that the tracer reports no bad path or hop, and that it reports validated hops only with agents.
+    /// Checks that the tracer reports no bad path or hop, and that it reports validated hops exactly if the nodes have
+    /// agents.
     fn check_validation(
         &self,
         scene: &mut Scene<'_>,
@@ -163,11 +163,11 @@ impl Case {
         count: usize,
     ) -> Result<(), StageError> {
         let file = file.display().to_string();
-        let more = [&["--pairs", &file, "--format", "json"][..], &HASTE].concat();
+        let more = [&["--pairs", &file, "--json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_u64).unwrap_or(9999);
-        // ibsim does not relay combined-route probes. So the tracer can prove only paths that probes from the local
-        // port can follow.
+        // On ibsim, unproven paths are accepted. ibsim does not relay combined-route probes, which take a directed
+        // route and are then routed by LID. Without them, the tracer can test only links on paths from its local port.
         let unproven = if self.server == Server::Ibsim { number("/not_proven") } else { 0 };
         let judged = (number("/good") + unproven, number("/bad"), number("/hops/bad"));
         scene.check(judged == (count as u64, 0, 0), || {
@@ -186,8 +186,8 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that the real `ibping` receives responses from ibfabric's agents. Also checks that the tracer receives a
-    /// response from an agent that is a separate process.
+    /// Checks that `ibping` receives responses from an ibfabric agent, and that the tracer reports the hop to the agent
+    /// as validated. If the simulator contains no agents, the check starts `ibfabric agent`.
     fn check_agents(&self, scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
         let last = scene.fabric.nodes().filter(|(_, node)| !node.kind.is_switch()).last();
         let Some((_, node)) = last else { return Err(StageError::NoActors) };
@@ -204,7 +204,7 @@ impl Case {
         if self.server != Server::WithAgents {
             host = "agent.example".to_owned();
             let binary = scene.gear.ibfabric.display().to_string();
-            let socket = format!("--ibsim={}", scene.seat.socket);
+            let socket = format!("--attach={}", scene.seat.socket);
             let words = [&*binary, "agent", &*socket, "--node", &*name, "--host-name", &*host];
             let words = words.map(str::to_owned).to_vec();
             agent = Some(scene.start_client(&Question { words, ..patient("") })?);
@@ -215,7 +215,7 @@ impl Case {
         scene.check(pongs == 3, || {
             format!("ibping received {pongs} of 3 responses ({})", kept.display())
         });
-        let more = [&["-l", &*lid, "--format", "json"][..], &HASTE].concat();
+        let more = [&["-l", &*lid, "--json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let verdict = found.pointer("/traces/0/hops").and_then(Value::as_array);
         let verdict = verdict.and_then(|hops| hops.last()).map(|hop| hop["verdict"].clone());
@@ -227,17 +227,17 @@ impl Case {
     }
 }
 
-/// Makes a switch of a path misroute packets, and checks that the tracer names this switch.
+/// Makes a switch of a path misroute packets, and checks that the tracer names the hop from this switch.
 fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
     let to = lids.iter().max().map(u16::to_string).unwrap_or_default();
     let trace = |scene: &Scene<'_>| {
-        let more = [&["-l", &*to, "--format", "json"][..], &HASTE].concat();
+        let more = [&["-l", &*to, "--json"][..], &HASTE].concat();
         json(&tracer(scene, &more)?)
     };
     let before = trace(scene)?;
     let hops = before.pointer("/traces/0/hops").and_then(Value::as_array).cloned();
     let hops = hops.unwrap_or_default();
-    // The second hop starts at the switch at which the first hop ends.
+    // The first hop ends at the switch that will misroute. The second hop leaves this switch by port `out`.
     let [first, second, ..] = &hops[..] else { return Ok(()) };
     let (guid, out) = (first["guid"].as_str().unwrap_or_default(), second["out"].as_u64());
     let name = format!("S-{}", guid.trim_start_matches("0x"));
@@ -245,7 +245,7 @@ fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError>
     let other = if out == 1 { 2 } else { out - 1 };
     let socket = scene.seat.socket.clone();
     let lie = format!("Misroute \"{name}\" {out} {other}");
-    scene.run_own(&["sim", "ctl", "--socket", &socket, &lie])?;
+    scene.run_own(&["sim", "ctl", "--name", &socket, &lie])?;
     let after = trace(scene)?;
     let hop = after.pointer("/traces/0/hops/1").cloned().unwrap_or_default();
     let said = after.pointer("/traces/0/result").and_then(Value::as_str).unwrap_or_default();
@@ -253,15 +253,15 @@ fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError>
         || said.contains(&format!("hop 2, ca {}", hop["guid"].as_str().unwrap_or("none")));
     scene.check(names && after["bad"] == 1, || format!("{lie}: {after}"));
     let mend = format!("Misroute \"{name}\" none");
-    scene.run_own(&["sim", "ctl", "--socket", &socket, &mend])?;
+    scene.run_own(&["sim", "ctl", "--name", &socket, &mend])?;
     let mended = trace(scene)?;
     scene.check(mended["bad"] == 0, || format!("{mend}: {mended}"));
     Ok(())
 }
 
-/// Runs ibfabric's tracer on the node of the other clients, and returns its output.
+/// Runs ibfabric's tracer on the node on which `ibtracert` and `ibping` run, and returns its output.
 fn tracer(scene: &Scene<'_>, more: &[&str]) -> Result<String, StageError> {
-    let socket = format!("--ibsim={}", scene.seat.socket);
+    let socket = format!("--attach={}", scene.seat.socket);
     let words = ["tracer", &*socket, "--node", &*scene.seat.node];
     scene.run_own(&[&words[..], more].concat())
 }

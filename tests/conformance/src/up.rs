@@ -1,10 +1,10 @@
-//! `ibfabric up` with many real programs at the same time, while links are cut and restored.
+//! Runs many programs of infiniband-diags on `ibfabric up` at the same time, while links are cut and restored.
 //!
 //! Debian's libumad2sim can deadlock while a program exits. The thread that calls `exit` holds the lock of the
 //! library's devices and waits for the receiving thread. The receiving thread waits for this lock if an unexpected
 //! message arrives, such as a late response. `/proc` then shows that each thread of the program waits for another of
-//! its threads, and that none waits for `up`. Such a program is killed and counted. A program that does not exit for
-//! another reason, or with another library, is an error.
+//! its threads, and that none waits for `up`. The test kills and counts such a program. It reports a failed check if a
+//! program with another library does not exit, or if one of the threads does not wait for another thread.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
@@ -21,13 +21,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::clients::process::Group;
 
-/// Time limit of a program. It is long, because a discovery waits for each lost node in turn.
+/// Time limit of one program run. It is long, because ibnetdiscover waits for each unreachable node in turn.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Time limit for `up` to become ready, to restore the paths after all links are up again, and to end.
+/// Time limit of each of these steps: `up` prints `READY`; ibnetdiscover finds all nodes after the last link is
+/// restored; `up` exits after SIGINT.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Debian's library may deadlock once in this many program runs, and one more time.
+/// Number of program runs per permitted deadlock of Debian's library. One additional deadlock is always permitted.
 const LOCKED: u64 = 500;
 
 /// Permitted growth of `up`'s memory in bytes. The memory grows because caches of names and routes fill.
@@ -41,15 +42,15 @@ pub const PACKAGE: &str = "infiniband-diags";
 /// Parameters of a run with many clients.
 #[derive(Debug)]
 pub struct ManyClients<'a> {
-    /// The program `ibfabric`.
+    /// Path of the program `ibfabric`.
     pub binary: &'a Path,
-    /// Debian's umad library, which is preloaded into the programs.
+    /// Path of Debian's libumad2sim, which the programs preload.
     pub preload: &'a Path,
-    /// A different umad library, which is preloaded into every second client.
+    /// Path of a different umad library. If set, the programs of every second client preload it instead.
     pub other: Option<&'a Path>,
     /// The fabric, and the file that describes it.
     pub fabric: (&'a Fabric, &'a Path),
-    /// Number of programs that run at the same time.
+    /// Number of clients. All clients run at the same time; each runs one program after another.
     pub clients: usize,
     /// Duration of the run.
     pub time: Duration,
@@ -62,15 +63,15 @@ pub struct ManyClients<'a> {
 pub struct Outcome {
     /// Number of program runs.
     pub runs: u64,
-    /// Number of runs that reported a failure, usually because a node was behind a lost link.
+    /// Number of program runs that failed, usually because a cut link made a node unreachable.
     pub refused: u64,
-    /// Number of runs that ended in a deadlock of Debian's library.
+    /// Number of program runs that ended in a deadlock of Debian's library.
     pub locked: u64,
     /// Number of links that were cut.
     pub cuts: u64,
-    /// Memory of `up` in bytes, after a quarter of the duration and at the end.
+    /// Resident memory of `up` in bytes, after a quarter of the test's duration and at its end.
     pub memory: [u64; 2],
-    /// Number of files that `up` has open while no programs are attached, at the start and at the end.
+    /// Number of open files of `up` before the first program run and after the last one.
     pub files: [usize; 2],
     /// The failed checks.
     pub faults: Vec<String>,
@@ -95,7 +96,7 @@ impl Shared {
     }
 }
 
-/// Starts `up`, runs programs while links are cut and restored, and checks the resources of `up`.
+/// Starts `up`, runs programs while links are cut and restored, and checks the memory and open files of `up`.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -104,7 +105,7 @@ pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     let socket = format!("clients-{}", std::process::id());
     let (fabric, file) = setup.fabric;
     let mut up = Group::bound(setup.binary);
-    up.arg("up").arg(file).args(["--socket", &socket, "--seed", &setup.seed.to_string()]);
+    up.arg("up").arg(file).args(["--name", &socket, "--seed", &setup.seed.to_string()]);
     up.arg("--nbd").arg(directory.path().join("nbd.sock")).stdout(Stdio::piped());
     let mut up = Group::start(&mut up)?;
     wait_ready(&mut up)?;
@@ -137,7 +138,7 @@ pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     outcome.locked = shared.locked.into_inner();
     outcome.faults = shared.faults.into_inner().unwrap_or_else(PoisonError::into_inner);
     running.check_restored(fabric, &mut outcome)?;
-    // A lost link delays some programs. Only a few programs fail because of it.
+    // A cut link may delay programs, but at most a tenth of all program runs may fail.
     if outcome.runs < setup.clients as u64 || outcome.refused > outcome.runs / 10 {
         let (runs, refused) = (outcome.runs, outcome.refused);
         outcome.faults.push(format!("{refused} of {runs} program runs failed"));
@@ -167,14 +168,14 @@ pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Waits until `up` accepts programs. A thread reads all lines that `up` prints, also later, and drops them.
+/// Waits until `up` prints `READY`. A thread discards the output of `up` until `up` exits, so the pipe never fills.
 fn wait_ready(up: &mut Group) -> io::Result<()> {
-    let output = up.child().stdout.take().expect("it is piped");
+    let output = up.child().stdout.take().expect("standard output is piped");
     let (told, ready) = std::sync::mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             if line == "READY" {
-                // Sending fails if the receiver has stopped waiting.
+                // Sending fails if `wait_ready` has already returned.
                 told.send(()).ok();
             }
         }
@@ -182,7 +183,7 @@ fn wait_ready(up: &mut Group) -> io::Result<()> {
     ready.recv_timeout(PATIENCE).map_err(|_| io::Error::other("up is not ready in time"))
 }
 
-/// Each second, cuts a link and restores the previously cut link. At the end, restores the last link.
+/// Each second, restores the cut link and cuts a random link. Restores the last cut link before it returns.
 fn cut_links(
     running: &RunningFabric<'_>,
     fabric: &Fabric,
@@ -205,7 +206,7 @@ fn cut_links(
         if let Some(link) = cut.take() {
             running.control(&format!("ReLink {link}"))?;
         }
-        // Multiplier of Knuth's random number generator. Any sequence that reaches all links is suitable.
+        // Multiplier and increment of Knuth's MMIX generator. Any sequence that eventually selects each link would do.
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let link = &links[(random >> 33) as usize % links.len()];
@@ -256,12 +257,12 @@ impl RunningFabric<'_> {
         Ok(())
     }
 
-    /// Returns the umad library that is preloaded into a client.
+    /// Returns the path of the umad library that the programs of client `number` preload.
     fn preload(&self, number: usize) -> &Path {
         self.setup.other.filter(|_| number % 2 == 1).unwrap_or(self.setup.preload)
     }
 
-    /// Returns the command with number `round` of a client, and the file for its output.
+    /// Returns the command that client `number` runs in round `round`, and the path of its output file.
     fn command(&self, number: usize, round: usize) -> io::Result<(Command, PathBuf)> {
         let (fabric, _) = self.setup.fabric;
         let hosts = fabric.nodes().filter(|(_, node)| node.kind != NodeKind::Switch);
@@ -285,7 +286,8 @@ impl RunningFabric<'_> {
             }
         };
         let output = File::create(&said)?;
-        // libumad2sim writes files into the working directory. They remain if the program is killed.
+        // libumad2sim leaves files in the working directory if a program is killed. So programs run in the temporary
+        // directory.
         command
             .current_dir(self.directory)
             .env("LD_PRELOAD", self.preload(number))
@@ -300,7 +302,7 @@ impl RunningFabric<'_> {
     /// Executes a command on the simulator's console.
     fn control(&self, command: &str) -> io::Result<()> {
         let mut control = Command::new(self.setup.binary);
-        control.args(["sim", "ctl", "--socket", self.socket, command]);
+        control.args(["sim", "ctl", "--name", self.socket, command]);
         let output = control.output()?;
         if output.status.success() {
             return Ok(());
@@ -309,7 +311,7 @@ impl RunningFabric<'_> {
         Err(io::Error::other(format!("{command}: {}: {said}", output.status)))
     }
 
-    /// Checks that programs find all nodes after all links are restored.
+    /// Checks that ibnetdiscover finds all nodes, and that all programs succeed, after all links are restored.
     fn check_restored(&self, fabric: &Fabric, outcome: &mut Outcome) -> io::Result<()> {
         let end = Instant::now() + PATIENCE;
         let wanted = fabric.node_count();
@@ -345,7 +347,8 @@ impl RunningFabric<'_> {
     }
 }
 
-/// The system call in which a thread waits: its number and arguments as in `/proc`, or `running`.
+/// The text of `/proc/PID/task/TID/syscall`: number and arguments of the system call in which a thread waits, or
+/// `running`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wait(String);
 

@@ -1,9 +1,10 @@
 //! Boots a guest, runs a preparation command in it, and then a program on the host:
 //! `beside LIMIT PREPARATION -- PROGRAM ARGUMENT…`.
 //!
-//! The preparation is a single line for the guest's shell. A second line after the word `then` runs while the program
-//! runs: `beside LIMIT PREPARATION then LINE -- PROGRAM …`. The output of all commands and the guest's kernel log are
-//! printed.
+//! LIMIT is a time limit in seconds. PREPARATION is a single line for the guest's shell.
+//!
+//! With `beside LIMIT PREPARATION then LINE -- PROGRAM …`, the guest's shell runs LINE while the program runs. The
+//! output of all commands and the end of the guest's kernel log are printed.
 
 use std::process::Command;
 use std::thread;

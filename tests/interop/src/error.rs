@@ -15,7 +15,7 @@ pub enum BootError {
     /// A file could not be read or written.
     #[error("cannot use {}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The error that the system call returned.
         source: io::Error,
@@ -25,7 +25,7 @@ pub enum BootError {
     Command {
         /// The program with its arguments.
         command: String,
-        /// The command's output on standard error.
+        /// The program's standard error, or the error with which it could not be run.
         message: String,
     },
     /// The image could not be built.
@@ -94,7 +94,7 @@ pub enum RunError {
         what: String,
         /// The time limit that has expired.
         limit: Duration,
-        /// Its output.
+        /// Output of the command until the time limit.
         output: String,
     },
     /// The command exited before the expected event happened.
@@ -106,7 +106,7 @@ pub enum RunError {
         what: String,
         /// Exit status of the command.
         status: u8,
-        /// Its output.
+        /// Output of the command.
         output: String,
     },
     /// The command exited with a status other than 0.
@@ -116,7 +116,7 @@ pub enum RunError {
         command: String,
         /// Exit status of the command.
         status: u8,
-        /// Its output.
+        /// Output of the command.
         output: String,
     },
 }

@@ -28,7 +28,8 @@ pub const BESIDE_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 /// Programs on the host have this IPv6 address in the guest's network namespace.
 pub const BESIDE_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 2);
 
-/// Command that copies the `ibfabric` binary from the guest's disk. [`GuestOptions::disk`] must start with it.
+/// Command that copies the `ibfabric` binary from the guest's disk. The binary must be at offset 0 of the image file
+/// [`GuestOptions::disk`].
 pub const FROM_DISK: &str =
     "dd if=/dev/vda of=/bin/ibfabric bs=65536 2>/dev/null && chmod +x /bin/ibfabric";
 
@@ -91,13 +92,14 @@ impl Guest {
         let listener = UnixListener::bind(&address).map_err(BootError::file(&address))?;
         let mut emulator = Emulator::start(&network, &image, options, folder.path())?;
         let (sender, receiver) = mpsc::channel();
-        // The emulator connects before the guest's kernel runs.
+        // The emulator connects before the guest's kernel runs, so a connection does not mean that the guest is ready.
         let accepted = {
             listener.set_nonblocking(true).map_err(BootError::file(&address))?;
             emulator.until(options.limit, folder.path(), || listener.accept().ok())?.0
         };
         let opened = accepted.set_nonblocking(false).and_then(|()| {
-            // If the guest becomes ready after the time limit, the receiver no longer exists and sending fails.
+            // Sending fails if the guest becomes ready after the time limit, when the receiver no longer exists. This
+            // error is ignored.
             Port::open(accepted, move || sender.send(()).unwrap_or_default())
         });
         let port = opened.map_err(BootError::file(&address))?;
@@ -127,8 +129,10 @@ impl Guest {
         self.start(command)?.wait(limit)
     }
 
-    /// Returns a command that runs a host program in the guest's namespace, where it has the addresses [`BESIDE_V4`]
-    /// and [`BESIDE_V6`]. Environment and working directory of `command` are kept, but not its standard streams.
+    /// Returns a command that runs a host program in the guest's network namespace. The program's addresses in this
+    /// namespace are [`BESIDE_V4`] and [`BESIDE_V6`].
+    ///
+    /// The new command has the environment and working directory of `command`, but not its standard streams.
     #[must_use]
     pub fn beside(&self, command: &Command) -> Command {
         let mut beside = self.network.command(command.get_program());
@@ -264,7 +268,7 @@ impl Emulator {
         let tap = format!("tap,id=net,ifname={TAP},script=no,downscript=no{headers}");
         command.args(["-netdev", &tap, "-device", "virtio-net-pci,netdev=net,romfile="]);
         command.args(["-chardev", "socket,id=port,path=port"]);
-        // With an ioeventfd, a writer in the guest that finds the queue full may never be woken.
+        // If the serial port used an ioeventfd, a guest process that finds the virtqueue full might never be woken.
         command.args(["-device", "virtio-serial-pci,ioeventfd=off"]);
         command.args(["-device", "virtserialport,chardev=port,nr=1"]);
         if let Some(disk) = &options.disk {

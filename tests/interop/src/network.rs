@@ -12,8 +12,8 @@ use crate::error::BootError;
 /// Name of the TAP device that connects the namespace to the guest.
 pub const TAP: &str = "tap0";
 
-/// A network namespace with a TAP device. When it is dropped, all processes in the namespace are killed and both are
-/// removed.
+/// A network namespace with a TAP device. When it is dropped, all processes in the namespace are killed, and the
+/// namespace is removed with the device.
 #[derive(Debug)]
 pub(crate) struct Network {
     name: String,

@@ -177,7 +177,7 @@ fn follow(mut child: Child, reader: PipeReader, job: &Job) {
         line.clear();
     }
     loop {
-        // Under this lock, `signal` cannot use the process ID after `try_wait` has released it.
+        // `signal` takes the same lock and checks `exit`, so it does not use a process ID that `try_wait` has released.
         let mut state = job.lock();
         match child.try_wait() {
             Ok(None) => {}

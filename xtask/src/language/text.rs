@@ -87,7 +87,7 @@ fn push_message(all: &mut Vec<Passage>, line: usize, literal: &str) {
     }
 }
 
-/// Returns the length of a string literal's content.
+/// Returns the length of a string literal's content. `rest` starts after the opening quote.
 fn string_length(rest: &str) -> usize {
     let mut is_escaped = false;
     for (place, byte) in rest.bytes().enumerate() {
@@ -101,7 +101,7 @@ fn string_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// Returns the length of a raw string literal, if one starts here.
+/// Returns the length of the raw string literal at the start of `rest`, or `None` if none starts there.
 fn raw_string(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix('r')?;
     let hashes = after.bytes().take_while(|byte| *byte == b'#').count();
@@ -111,7 +111,7 @@ fn raw_string(rest: &str) -> Option<usize> {
     Some(rest[start..].find(&end).map_or(rest.len(), |found| start + found + end.len()))
 }
 
-/// Returns the length of a character literal, or 1 for the quote of a lifetime.
+/// Returns the length of the character literal at the start of `rest`, or 1 if the quote belongs to a lifetime.
 fn character_length(rest: &str) -> usize {
     let mut characters = rest.char_indices().skip(1);
     match characters.next() {

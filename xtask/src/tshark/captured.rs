@@ -32,7 +32,8 @@ const KINDS: [(u8, u16, &str); 14] = [
     (0x04, 0x1d, "PortCountersExtended"),
 ];
 
-/// Captures a run of the given program, and compares tshark's fields. Also returns the capture file.
+/// Captures a run of OpenSM and clients on `ibfabric sim`. Compares the fields that tshark reads with the expected
+/// fields. Also returns the capture file.
 pub(super) fn run(
     binary: &Path,
     directory: &Path,
@@ -55,7 +56,7 @@ pub(super) fn run(
     }
     let names = fields(&expected);
     let rows = read(&file, &names)?;
-    // tshark does not show checksums after SA records and counters.
+    // tshark does not show checksums after SA records and counters, so it must show checksums only in SMPs.
     let shows_all =
         |packet: &Expected| ["1", "129"].contains(&packet["infiniband.mad.mgmtclass"].as_str());
     let mut outcome = compare(&expected, &rows, &names, shows_all)?;
@@ -154,7 +155,7 @@ fn describe_notice(notice: &Notice, expected: &mut Expected) {
         }
         NoticeDetails::SwitchKey(_) => {
             // tshark 4.0 expects an IPv6 address as the first field of the notice's details. It finds only two bytes
-            // and stops reading the details.
+            // and stops reading the details, so `_ws.malformed` is not compared.
             expected.remove("_ws.malformed");
         }
         _ => {}

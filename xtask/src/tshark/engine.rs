@@ -34,7 +34,8 @@ const MESSAGES: [AttributeId; 6] = [
     AttributeId::CM_DREP,
 ];
 
-/// Performs all operations between two HCAs over IPv4 and IPv6, and compares the fields that tshark reads.
+/// Performs all operations between two HCAs over IPv4 and IPv6. Compares the fields that tshark reads with the expected
+/// fields.
 pub(super) fn run(file: &Path) -> Fallible<Outcome> {
     let mut writer = Writer::new(BufWriter::new(File::create(file)?), &Section::default())?;
     let interface = writer.interface(&Interface::new(LinkType::ETHERNET).named("eth0"))?;

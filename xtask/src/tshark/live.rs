@@ -12,15 +12,12 @@ const CLIENTS: [(&str, &[&str]); 5] = [
     ("send", &["bw", "127.0.0.1", "--op", "send", "-s", "3000", "-n", "40"]),
     ("write", &["bw", "127.0.0.1", "--op", "write", "-s", "70000", "-n", "20"]),
     ("read", &["bw", "127.0.0.1", "--op", "read", "-s", "9001", "-n", "20"]),
-    (
-        "lat",
-        &["lat", "127.0.0.1", "--op", "write", "-s", "8", "-n", "40", "--capture-payload", "4"],
-    ),
+    ("lat", &["lat", "127.0.0.1", "--op", "write", "-s", "8", "-n", "40", "--pcap-payload", "4"]),
     ("ping", &["ping", "127.0.0.1", "-C", "5"]),
 ];
 
-/// Runs a server at one address, and clients at another address. Returns the capture files of all processes, and the
-/// UDP port.
+/// Runs a server, and clients at another loopback address. Returns the capture files of all processes, and the UDP port
+/// of the RoCEv2 packets.
 pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>, u16)> {
     std::fs::create_dir_all(directory)?;
     let (udp, service, rping) = (free_port()?, free_port()?, free_port()?);
@@ -39,16 +36,17 @@ pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>
         "-p",
         &service,
     ]);
-    server.args(["--rping", "--rping-port", &rping, "--clients", &clients, "--capture"]);
+    server.args(["--rping", "--rping-port", &rping, "--exit-after", &clients, "--pcap"]);
     let mut server = Server(server.arg(&files[0]).stdout(Stdio::piped()).spawn()?);
     let mut line = String::new();
-    BufReader::new(server.0.stdout.as_mut().ok_or("the output is piped")?).read_line(&mut line)?;
+    BufReader::new(server.0.stdout.as_mut().ok_or("the output is not piped")?)
+        .read_line(&mut line)?;
     for (name, words) in CLIENTS {
         let file = path(name);
         let port = if name == "ping" { &rping } else { &service };
         let mut client = Command::new(binary);
         client.arg("rdma").args(words).args(["--from", "127.0.0.2", "--udp-port", &udp_text]);
-        let output = client.args(["-p", port, "--capture"]).arg(&file).output()?;
+        let output = client.args(["-p", port, "--pcap"]).arg(&file).output()?;
         if !output.status.success() {
             return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)).into());
         }

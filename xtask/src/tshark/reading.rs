@@ -117,8 +117,8 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("DREP", "remote_comm_id", "infiniband.cm.drsp.remotecommid"),
 ];
 
-/// Fields of ICMP errors. tshark also decodes the packet that an ICMP error quotes, although this packet was not
-/// received.
+/// Fields by which ICMP messages are recognized. tshark also decodes a packet that an ICMP error quotes. The fields of
+/// such a packet are not compared, because `capture read` ignores it.
 const QUOTES: [&str; 2] = ["icmp.type", "icmpv6.type"];
 
 /// The result of a comparison.
@@ -185,15 +185,15 @@ impl Compared {
         let is_foreign = !object["foreign"].is_null();
         self.packets += usize::from(!is_foreign);
         let service = object["opcode"].as_u64().map(|code| code >> 5);
-        // tshark 4.0 reads the headers of reliable datagrams (transport service 2) eight bytes too late, so it reads
-        // headers after the RDETH from the payload. It does not know the XRCETH (transport service 5).
+        // In reliable datagrams (transport service 2), tshark 4.0 expects the headers after the RDETH at offsets that
+        // are too large by eight bytes. It does not know the XRCETH (transport service 5).
         let is_misread = matches!(service, Some(2 | 5));
         self.misread += usize::from(is_misread);
         let mut is_extended = false;
         let is_quoted = row[row.len() - QUOTES.len()..].iter().any(|found| !found.is_empty());
         for ((path, name, kind), found) in FIELDS.iter().zip(row) {
             is_extended |= *path == EXTENDED;
-            // If a frame is not an RDMA packet, only the fields of the frame itself are compared.
+            // Skips the UDP ports of frames that are not RDMA packets, and headers that tshark misreads.
             if is_foreign && name.starts_with("udp.") || is_misread && is_extended {
                 continue;
             }
@@ -268,7 +268,7 @@ fn same(ours: &Value, theirs: &str, kind: Kind) -> bool {
 /// Returns the JSON objects that `capture read` prints.
 fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
     let mut command = Command::new(binary);
-    command.args(["capture", "read", "--format", "json"]).arg(file);
+    command.args(["capture", "read", "--json"]).arg(file);
     for port in ports {
         command.args(["--udp-port", &port.to_string()]);
     }
@@ -281,7 +281,8 @@ fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
     Ok(lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
 }
 
-/// Returns the fields that tshark reads. The fields of CM messages come last. Fails if tshark prints a warning.
+/// Returns the values of [`FIELDS`], [`MESSAGES`] and [`QUOTES`] that tshark reads from each frame. Fails if tshark
+/// prints a warning.
 fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).arg("-n");
@@ -309,7 +310,7 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
         values
             .map(|(index, value)| match FIELDS.get(index) {
                 Some((_, _, List)) => value.to_owned(),
-                // If there are several values, the first one belongs to the outermost header.
+                // Of several values, only the first one is compared. It belongs to the outermost header.
                 _ => value.split(BETWEEN).next().unwrap_or_default().to_owned(),
             })
             .collect()

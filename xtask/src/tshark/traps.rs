@@ -33,7 +33,7 @@ const TRAPS: [TrapNumber; 6] = [
     TrapNumber::SWITCH_BAD_P_KEY,
 ];
 
-/// Provokes each trap, and compares the fields that tshark reads.
+/// Writes the packets of all tested traps to a file. Compares the fields that tshark reads with the expected fields.
 pub(super) fn run(file: &Path) -> Fallible<Outcome> {
     let mut sim = fabric_with_traps()?;
     let section = Section::default();
@@ -91,7 +91,7 @@ fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
 /// host.
 fn fabric_with_traps() -> Fallible<Sim> {
     let mut sim = Sim::new(&fabric()?, Options { tap: true, ..Options::default() });
-    let port = sim.first_end_port().ok_or("a fabric has a host")?;
+    let port = sim.first_end_port().ok_or("the fabric has no host")?;
     let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
     let manager = sim.attach(port, options)?;
     for (path, number, lid) in
@@ -119,7 +119,8 @@ fn fabric_with_traps() -> Fallible<Sim> {
     let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(2));
     sim.submit(manager, &Datagram::new(stranger, mad));
     sim.settle(sim.now());
-    // The switch enforces partitions at its ingress. Because the packet has a GRH, the trap contains GIDs.
+    // Port 1 of the switch now enforces partitions on inbound packets. The next packet has a GRH, so the trap of the
+    // switch contains GIDs.
     let target = (&[1][..], 1);
     let info = PortInfo {
         partition_enforcement_inbound: true,
@@ -128,11 +129,12 @@ fn fabric_with_traps() -> Fallible<Sim> {
         ..get(&mut sim, manager, target)?
     };
     set(&mut sim, manager, target, &info)?;
-    let level = ServiceLevel::new(5).ok_or("a level is below 16")?;
+    let level = ServiceLevel::new(5).ok_or("SL 5 is not valid")?;
     let stranger = Remote { sl: level, grh: Some(super::grh()), ..stranger };
     sim.submit(manager, &Datagram::new(stranger, mad));
     sim.settle(sim.now());
-    let end = sim.find_node("h2").and_then(|node| sim.end_port(node)).ok_or("h2 is there")?;
+    let end =
+        sim.find_node("h2").and_then(|node| sim.end_port(node)).ok_or("host h2 is missing")?;
     sim.attach(end, options)?;
     sim.settle(sim.now());
     Ok(sim)

@@ -168,15 +168,18 @@ fn next(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(bool, bool)
     Ok((length != 0, !whole && input.skip_until(b'\n')? != 0))
 }
 
-/// Reader of a file of routes. `rows`, `ports` and `parsed` contain the data of the lines that were read so far.
+/// Reads the routes of the local port from a file of routes. `rows`, `ports` and `parsed` contain the data of the lines
+/// that were read so far.
 struct Reader {
+    /// GUID of the local port.
     guid: Guid,
+    /// Base LID of the local port.
     base_lid: Lid,
     /// Number of the current line, from 1.
     line: usize,
-    /// True if the current line is in the block of the port.
+    /// True if the current line is in the block of the local port.
     own: bool,
-    /// Routes of the port's block; `None` for unreachable LIDs.
+    /// Routes from the local port, by destination LID; `None` for unreachable LIDs.
     rows: BTreeMap<Lid, Option<Route>>,
     ports: BTreeMap<Lid, Guid>,
     parsed: Parsed<Routes>,

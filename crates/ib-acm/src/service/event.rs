@@ -24,8 +24,8 @@ pub struct ServiceCounters {
     pub sa_queries: u64,
     /// SA requests to join multicast groups.
     pub joins: u64,
-    /// Received datagrams that the service cannot use: malformed ACM messages, unknown versions, unusable source addresses,
-    /// and responses with an error status or without a group of the request.
+    /// Received datagrams that the service cannot use: malformed ACM messages, unknown versions, unusable source
+    /// addresses, and responses with an error status or without a group of the request.
     pub malformed: u64,
     /// Unsolicited responses: no request was outstanding, or the response came from another port than the queried one.
     pub unasked: u64,

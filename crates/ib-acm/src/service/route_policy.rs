@@ -169,8 +169,8 @@ impl RoutePolicy {
                 let level = self.levels.of(peer.gid);
                 let is_equal = match groups.record(peer.group) {
                     Some(record) => level == Some(record.sl),
-                    // The group that the endpoint and the peer have in common is not known yet. If any joined group has
-                    // the service level of the path, address resolution finds the common group.
+                    // Address resolution has not found the group that the endpoint and the peer have in common yet. Any
+                    // joined group may be this group, so one with the service level of the path suffices for now.
                     None => groups.service_levels().any(|group| level == Some(group)),
                 };
                 if is_equal { RouteSource::Group } else { RouteSource::Sa }

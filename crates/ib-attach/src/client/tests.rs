@@ -13,7 +13,7 @@ fn details() -> PortDetails {
         port_count: 1,
         p_keys: vec![0xffff],
         node: "host".to_owned(),
-        addresses: vec!["10.0.0.1".parse().expect("an address")],
+        addresses: vec!["10.0.0.1".parse().expect("the text is an IP address")],
         qpn_block: 1,
     }
 }
@@ -45,7 +45,7 @@ fn pair(name: &str) -> (AttachServer, usize, AttachedPort) {
     let classes = vec![MgmtClass::COMMUNICATION];
     assert_eq!(said, ClientEvent::Hello { node: Some("host:1".to_owned()), classes });
     server.admit(client, &details()).expect("the rings are created");
-    let port = caller.join().expect("no panic");
+    let port = caller.join().expect("the thread has not panicked");
     assert_eq!(*port.details(), details());
     (server, client, port)
 }
@@ -77,7 +77,8 @@ fn port_changes_lookups_and_end_of_stream_are_reported() {
     port.wait(clock::now() + Duration::from_secs(5), false, None)
         .expect("the simulator is connected");
     assert_eq!((port.details(), port.changes()), (&changed, 1));
-    let asked = std::thread::spawn(move || (port.resolve("host-2").expect("a response"), port));
+    let asked =
+        std::thread::spawn(move || (port.resolve("host-2").expect("the simulator responds"), port));
     let number = loop {
         match server.next(client) {
             Some(ClientEvent::Resolve { number, name }) => {
@@ -90,7 +91,7 @@ fn port_changes_lookups_and_end_of_stream_are_reported() {
     };
     let place = ResolvedPort { node: "host-2".to_owned(), number: 1, gid: Gid(9), lid: 5 };
     server.answer(client, number, Some(&place));
-    let (found, mut port) = asked.join().expect("no panic");
+    let (found, mut port) = asked.join().expect("the thread has not panicked");
     assert_eq!(found, Some(place));
     drop(server);
     let error = port.wait(clock::now() + Duration::from_secs(5), false, None);

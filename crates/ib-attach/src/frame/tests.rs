@@ -17,7 +17,7 @@ fn grh() -> impl Strategy<Value = Option<Grh>> {
 }
 
 fn sl() -> impl Strategy<Value = ServiceLevel> {
-    (0..16_u8).prop_map(|level| ServiceLevel::new(level).expect("a level"))
+    (0..16_u8).prop_map(|level| ServiceLevel::new(level).expect("the SL is below 16"))
 }
 
 fn frame() -> impl Strategy<Value = (Frame, usize)> {

@@ -12,8 +12,8 @@ fn pair() -> [Rings; 2] {
         bells: [copy(&files.bells[0]), copy(&files.bells[1])],
     };
     [
-        Rings::open(files, Side::Simulator).expect("a mapping"),
-        Rings::open(other, Side::Client).expect("a mapping"),
+        Rings::open(files, Side::Simulator).expect("the memory is mapped"),
+        Rings::open(other, Side::Client).expect("the memory is mapped"),
     ]
 }
 
@@ -36,7 +36,7 @@ fn ring_returns_frames_in_order_up_to_its_slots() {
             }));
         }
         assert!(!simulator.put(packet(0), &[]) && simulator.room() == 0);
-        assert!(!client.put_with(|_| panic!("the ring is full")));
+        assert!(!client.put_with(|_| panic!("called although the ring is full")));
         for number in 0..SLOTS as u16 {
             bytes.clear();
             assert_eq!(simulator.take(&mut bytes), Some(Ok(packet(number))));
@@ -45,7 +45,7 @@ fn ring_returns_frames_in_order_up_to_its_slots() {
                 assert_eq!((frame, bytes), (packet(number), &[round as u8; 100][..]));
             }));
         }
-        assert!(!client.take_with(|_, _| panic!("the ring is empty")));
+        assert!(!client.take_with(|_, _| panic!("called although the ring is empty")));
     }
 }
 
@@ -61,7 +61,7 @@ fn longest_packet_fits_a_slot() {
     }));
     let mut bytes = vec![9];
     assert_eq!(simulator.take(&mut bytes), Some(Ok(packet(2))));
-    assert_eq!(bytes[1..], longest, "earlier bytes of the vector are kept");
+    assert_eq!(bytes[1..], longest, "the frame is appended to the vector");
 }
 
 #[test]
@@ -99,7 +99,8 @@ fn memory_without_shrink_seal_is_refused() {
     let Files { bells, .. } = Files::new().expect("memory");
     let memory = memfd_create("loose", MemfdFlags::CLOEXEC).expect("memory");
     ftruncate(&memory, LENGTH as u64).expect("memory");
-    let error = Rings::open(Files { memory, bells }, Side::Client).err().expect("an error");
+    let error =
+        Rings::open(Files { memory, bells }, Side::Client).err().expect("the memory is refused");
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
@@ -111,7 +112,7 @@ fn sleeping_side_is_woken() {
     let sleep = |rings: &mut Rings, wants_room| {
         if rings.may_sleep(true, wants_room) {
             let mut files = [ib_os::poll::watched(rings.bell(), false)];
-            ib_os::poll::wait_any(&mut files, 10_000).expect("a wait");
+            ib_os::poll::wait_any(&mut files, 10_000).expect("the process waits");
             assert_ne!(files[0].revents, 0, "a wake-up was missed");
         }
         rings.silence();
@@ -154,5 +155,5 @@ fn sleeping_side_is_woken() {
         }
     }
     simulator.flush();
-    other.join().expect("no panic");
+    other.join().expect("the thread has not panicked");
 }

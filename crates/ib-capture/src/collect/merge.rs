@@ -25,8 +25,8 @@ pub(super) struct Source {
     pub(super) interfaces: [Option<u32>; 3],
     /// Packets that were written to the stream.
     pub(super) captured: PacketCounts,
-    /// Packets in the output whose number `Collector::settle` has not yet added to `captured` or
-    /// `unwritten`.
+    /// Packets that were added to the output since the last call of `Collector::settle`. The next call
+    /// adds them to `captured` or `unwritten`.
     pub(super) pending: PacketCounts,
     /// Packets that could not be written to the stream.
     pub(super) unwritten: PacketCounts,

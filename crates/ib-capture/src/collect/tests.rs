@@ -113,9 +113,7 @@ fn read(file: &[u8]) -> (Vec<Read>, Vec<Statistics>) {
     let mut names: Vec<String> = Vec::new();
     while let Some(event) = reader.next_event().expect("the file has only whole blocks") {
         match event {
-            Event::Interface(interface) => {
-                names.push(interface.name.clone().expect("it has a name"))
-            }
+            Event::Interface(interface) => names.push(interface.name.clone().expect("name is set")),
             Event::Packet(packet) => packets.push((
                 names[packet.interface as usize].clone(),
                 packet.time.expect("each packet has a time"),

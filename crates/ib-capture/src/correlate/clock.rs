@@ -1,10 +1,13 @@
 //! Estimates offset and drift between the clocks of two captures.
 //!
+//! In the plot below, each point is a packet that is in both captures. To the right is its time by the clock of file 1.
+//! Upwards is its time by the clock of file 2 minus its time by the clock of file 1.
+//!
 //! ```text
-//! clock of file 2 − clock of file 1
+//! time in file 2 − time in file 1
 //! |   .  .   .     .  .      .     packets sent in file 1: receive time in file 2 − send time in file 1
 //! |  .  .  .   .  . .   .  .
-//! |  _________________________     the offset: a line between the points
+//! |  _________________________     the clock offset: a line between both sets of points
 //! |   x   x    x  x    x   x
 //! |     x    x       x    x        packets sent in file 2: send time in file 2 − receive time in file 1
 //! ```

@@ -36,9 +36,9 @@ pub struct EventKind {
 pub enum EventFilter {
     /// All packets.
     Anything,
-    /// Messages of this kind.
+    /// The first packet of each sent message of this kind, or the last packet of each received message.
     Message(Kind),
-    /// READ responses (the first packet if sent, the last packet if received), and atomic
+    /// The first packet of each sent READ response, or the last packet of each received READ response. Also atomic
     /// responses.
     Response,
     /// Acknowledgements.

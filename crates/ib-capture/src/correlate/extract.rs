@@ -38,7 +38,7 @@ impl Names {
         }
         *self.names[at].get_or_insert_with(|| {
             let name = file.interface(interface)?.name.as_deref()?;
-            // The interface name can begin with the name of the HCA.
+            // The interface name can begin with the name of the HCA, which is skipped.
             let (_, name) = name.rsplit_once("qp 0x")?;
             let (qpn, direction) = name.split_once(' ')?;
             let qpn = u32::from_str_radix(qpn, 16).ok().and_then(Qpn::new)?;
@@ -48,7 +48,7 @@ impl Names {
     }
 }
 
-/// Returns the end at which packets of this direction were captured.
+/// Returns which end captured a packet of this direction: the sender or the receiver.
 pub(super) fn side(direction: Direction) -> Side {
     match direction {
         Direction::Send => Side::Sent,

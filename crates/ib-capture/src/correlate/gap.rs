@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use ib_link::Direction;
 use ib_types::Qpn;
 
-/// The queue pair and direction whose packets an interface of the file contains; `None` if the name
-/// of the interface does not contain them.
+/// Queue pair and direction of the packets of an interface, from the interface's name; `None` if the interface has no
+/// such name.
 type Owner = Option<(Qpn, Direction)>;
 
-/// Periods in which packets of a file are missing. A gap takes 16 bytes.
+/// Gaps: periods in which packets are missing in a file. Each gap takes 16 bytes of memory.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
     /// Time of the last frame of each interface, by section and interface.
@@ -18,10 +18,11 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Records a frame. Before it, `lost` frames of its interface are missing.
+    /// Records a frame of the interface `position` (section and interface number). `lost` frames of this interface are
+    /// missing before the frame.
     pub(super) fn frame(&mut self, position: (u32, u32), of: Owner, time: Option<u64>, lost: u64) {
         let Some(time) = time else { return };
-        // If frames are missing before the first frame, the start of the gap is unknown.
+        // A gap before the first frame of an interface has no known start, so it begins at time 0.
         let before = self.last.insert(position, time).unwrap_or(0);
         if lost > 0 {
             self.by_owner.entry(of).or_default().push((before, time));
@@ -52,8 +53,8 @@ impl Gaps {
     }
 }
 
-/// Returns true if a gap overlaps the range from `from` to `to`: two times, or two positions in a
-/// stream.
+/// Returns true if a gap overlaps the range from `from` to `to`. Gaps and range are measured in times, or in positions
+/// (PSN and wrap-arounds) of a stream.
 pub(super) fn is_between<T: Ord + Copy>(gaps: &[(T, T)], from: T, to: T) -> bool {
     let next = gaps.partition_point(|gap| gap.1 <= from);
     gaps.get(next).is_some_and(|gap| gap.0 < to)

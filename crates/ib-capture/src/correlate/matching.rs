@@ -17,7 +17,7 @@ pub struct MatchCounts {
     /// Number of packets in the receiver's capture only. They were not captured at the sender, or
     /// duplicated by the network.
     pub received_only: u64,
-    /// Number of retransmitted requests.
+    /// Number of retransmissions of request packets.
     pub sent_again: u64,
 }
 
@@ -49,7 +49,7 @@ impl PositionPackets<'_> {
     pub(super) fn sent_again(&self) -> u32 {
         let marked = self.sent.iter().filter(|seen| seen.is(CapturedPacket::AGAIN)).count();
         let again = if self.any().opcode.transport() == Transport::Ud {
-            // Several UD packets can have the same PSN.
+            // Several UD packets can have the same PSN, so a repeated PSN is not a retransmission.
             0
         } else {
             self.sent.len().saturating_sub(1)
@@ -62,7 +62,7 @@ impl PositionPackets<'_> {
         let matched = if let ([one], [other]) = (self.sent, self.received) {
             u64::from(one.opcode == other.opcode)
         } else {
-            // Acknowledgements and READ responses can have the same PSN.
+            // Acknowledgements and READ responses can have the same PSN, so only packets with the same opcode match.
             let mut kinds = [[0_u64; 2]; 256];
             for (view, all) in [self.sent, self.received].into_iter().enumerate() {
                 for seen in all {
@@ -80,8 +80,8 @@ impl PositionPackets<'_> {
     }
 }
 
-/// Iterates over the positions of the packets in two sorted lists: the sender's capture and the
-/// receiver's capture.
+/// Iterates over two sorted lists of packets, one from the sender's and one from the receiver's capture. Returns the
+/// packets of both lists position by position.
 pub(super) struct SideBySide<'a> {
     sent: &'a [CapturedPacket],
     received: &'a [CapturedPacket],

@@ -71,14 +71,14 @@ pub enum Part {
     /// From when the receiver accepts the last packet until the requester receives the
     /// acknowledgement or the last response packet.
     Completion,
-    /// From the send of the first packet until the completion: sum of all parts except `Queue`.
+    /// From the send of the first packet until the completion: sum of `Wire`, `Receive` and `Completion`.
     InFlight,
-    /// From the post until the completion: sum of all parts.
+    /// From the post until the completion: sum of `Queue` and `InFlight`.
     Total,
 }
 
 impl Part {
-    /// All parts: the four parts in the order of time, then the two sums.
+    /// All parts: first the four consecutive parts, then the sums `InFlight` and `Total`.
     pub const ALL: [Self; 6] =
         [Self::Queue, Self::Wire, Self::Receive, Self::Completion, Self::InFlight, Self::Total];
 
@@ -103,7 +103,7 @@ pub struct Message {
     pub kind: Kind,
     /// PSN of the message's first packet.
     pub first: Psn,
-    /// Number of PSNs of the message. A READ uses the PSNs of its responses.
+    /// Number of PSNs that the message uses. A READ uses one PSN for each response packet.
     pub packets: u32,
     /// Length of the message's data in bytes.
     pub bytes: u64,
@@ -112,9 +112,9 @@ pub struct Message {
     /// Time at which the first packet was sent, in nanoseconds since 1970 by the clock of the first
     /// file.
     pub sent: Option<u64>,
-    /// Parts of the latency in nanoseconds, in the order of [`Part::ALL`]; `None` if a packet that
-    /// bounds the part was not captured. Parts between two captures can be negative, down to the
-    /// uncertainty of the clocks.
+    /// Parts of the latency in nanoseconds, in the order of [`Part::ALL`]; `None` if the start or end of the part is
+    /// unknown. A part that starts in one capture and ends in the other can be negative, since the clock offset is an
+    /// estimate.
     pub parts: [Option<i64>; 6],
 }
 
@@ -129,7 +129,7 @@ impl Message {
 /// Counts of messages that could not be measured completely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnmeasuredCounts {
-    /// Number of messages with packets that are missing at both ends.
+    /// Number of messages with a packet that neither end captured.
     pub incomplete: u64,
     /// Number of messages whose time of acknowledgement is unknown. Packets are missing before the
     /// captured acknowledgement, and one of them could have acknowledged the message earlier.
@@ -145,7 +145,8 @@ pub(super) struct Exchange<'a> {
     pub(super) requests: [Option<&'a Stream>; 2],
     /// The stream of responses in the requester's capture.
     pub(super) responses: Option<&'a Stream>,
-    /// Periods in which packets are missing in the file that contains `responses`.
+    /// Periods in which packets are missing in the file that contains `responses`: gaps in the packets that the
+    /// requester receives, and gaps whose queue pair is unknown.
     pub(super) gaps: [&'a [(u64, u64)]; 2],
     pub(super) mtu: u16,
     pub(super) clocks: &'a Clocks,
@@ -159,7 +160,7 @@ struct Open {
     bytes: u64,
     sent_again: u32,
     sent: Option<FileTime>,
-    /// Time at which the last packet found so far was first sent.
+    /// Time of the first transmission of the last packet found so far.
     sent_last: Option<FileTime>,
     began: Option<FileTime>,
     arrived: Option<FileTime>,
@@ -168,8 +169,8 @@ struct Open {
 }
 
 impl Exchange<'_> {
-    /// Calls `found` for every message of which every packet was captured at one end or both. The
-    /// messages are in the order of PSNs.
+    /// Calls `found` for each message whose packets were all captured, each at one end at least. The messages are in
+    /// the order of PSNs.
     pub(super) fn messages(&self, mut found: impl FnMut(&Message)) -> UnmeasuredCounts {
         let mut unacknowledged = 0;
         let incomplete = self.each_message(&mut unacknowledged, &mut found);
@@ -191,8 +192,9 @@ impl Exchange<'_> {
                     let of_file = |&(file, _): &FileTime| file == responses.key.file;
                     let since = open.sent_last.filter(of_file).map_or(passed, |(_, time)| time);
                     let is_sure = |&&(through, time): &&(u32, u64)| {
-                        // Acknowledgements are cumulative: a later acknowledgement replaces a
-                        // missing one.
+                        // Acknowledgements are cumulative: a missing one can have acknowledged the message earlier.
+                        // The time is known only if no packets are missing between the message and the captured
+                        // acknowledgement.
                         !self.gaps.iter().any(|gaps| gap::is_between(gaps, since, time))
                             && (through == last || !gap::is_between(&holes, last, through))
                     };
@@ -317,8 +319,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Returns the PSN ranges in which the sender's capture has no requests. The responses can be
-    /// missing too.
+    /// Returns the PSN ranges in which the sender's capture lacks requests. The capture can also lack the responses to
+    /// these requests.
     fn holes(&self) -> Vec<(u32, u32)> {
         let Some(sent) = self.requests[0] else { return Vec::new() };
         let mut holes = Vec::new();
@@ -401,8 +403,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Splits UD packets with the same PSN, since some services use one PSN for all packets. If packets
-/// were lost, sent and received packets cannot be paired.
+/// Calls `one` for each of the UD packets at a position, since some services use the same PSN for all packets. Sent
+/// and received packets are paired only if their numbers are equal.
 fn each(both: &PositionPackets<'_>, mut one: impl FnMut(&PositionPackets<'_>)) {
     let PositionPackets { position, sent, received } = *both;
     let are_paired = sent.len() == received.len();
@@ -415,8 +417,8 @@ fn each(both: &PositionPackets<'_>, mut one: impl FnMut(&PositionPackets<'_>)) {
     }
 }
 
-/// Returns the first time from `after` on at which the receiver accepted the packet. If there is
-/// none, returns the first time at which the receiver accepted the packet.
+/// Returns the first time, not before `after`, at which the receiver accepted the packet. If it accepted the packet
+/// only before `after`, returns the first of these times.
 fn accepted(both: &PositionPackets<'_>, after: Option<u64>) -> Option<u64> {
     let times = || {
         both.received.iter().filter(|seen| !seen.is(CapturedPacket::DROPPED)).map(|seen| seen.time)

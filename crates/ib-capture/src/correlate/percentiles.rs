@@ -1,25 +1,25 @@
-//! Percentiles of times.
+//! Percentiles of durations.
 
 /// The reported percentiles: name and fraction.
 pub const PERCENTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999)];
 
-/// Distribution of times in nanoseconds.
+/// Distribution of durations in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percentiles {
-    /// How many times (durations) the distribution has.
+    /// Number of durations in the distribution.
     pub count: u64,
     /// Minimum.
     pub min: i64,
-    /// For each fraction in [`PERCENTILES`], the percentile: the smallest of the times such that at
-    /// least this fraction of all times is not larger.
+    /// For each fraction in [`PERCENTILES`], the smallest duration `t` such that at least this fraction of the
+    /// durations is at most `t`.
     pub fractions: [i64; PERCENTILES.len()],
     /// Maximum.
     pub max: i64,
 }
 
 impl Percentiles {
-    /// Returns the distribution of times, which are sorted in place; `None` if there are none.
+    /// Returns the distribution of `times`, which are sorted in place; `None` if `times` is empty.
     #[must_use]
     pub fn of(times: &mut [i64]) -> Option<Self> {
         times.sort_unstable();

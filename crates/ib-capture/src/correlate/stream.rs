@@ -68,7 +68,7 @@ pub(super) struct Key {
     pub(super) to: Qpn,
     /// Source queue pair, for UD packets only: their DETH contains it.
     pub(super) datagrams_of: Option<Qpn>,
-    /// Source queue pair, if the file names it.
+    /// Source queue pair, if the name of the interface contains it.
     pub(super) sender: Option<Qpn>,
     pub(super) file: u8,
     pub(super) side: Side,
@@ -76,8 +76,8 @@ pub(super) struct Key {
 
 /// A captured packet.
 ///
-/// The lower 24 bits of `position` are the PSN. The upper 8 bits count the wrap-arounds of the PSN.
-/// The positions of a stream are therefore ordered.
+/// The lower 24 bits of `position` are the PSN. The upper 8 bits count the wrap-arounds of the PSN. A packet after a
+/// wrap-around therefore has a larger position than the packets before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CapturedPacket {
     /// Time in nanoseconds since 1970, by the clock of its file.
@@ -111,8 +111,8 @@ impl CapturedPacket {
     }
 }
 
-/// A value of one packet, and the position of this packet. Stored apart from the packets, since
-/// only a few have such a value. Takes 12 bytes.
+/// A value of the packet at `position`: the time since the post, or the requested size of a READ. Only a few packets
+/// have one, so the values are stored in separate lists. Each takes 12 bytes.
 #[derive(Clone, Copy, Debug)]
 struct PacketValue {
     position: u32,
@@ -133,8 +133,8 @@ pub(super) struct StreamPacket {
     pub(super) asked: Option<u32>,
 }
 
-/// Upper 8 bits of the position of a stream's first packet: the middle of their range, so that
-/// earlier PSNs have positions too.
+/// Upper 8 bits (count of wrap-arounds) of the position of the first captured packet. The count does not start at 0,
+/// since a packet from before a wrap-around can be captured after the first packet.
 const MIDDLE: u32 = 128 << 24;
 
 /// The packets of one direction between two queue pairs, as captured at one end.
@@ -206,8 +206,8 @@ impl Stream {
         }
     }
 
-    /// Shifts the positions of a list by a multiple of the PSN range (2^24), so that its first
-    /// position is as close as possible to `to`. `to` is a position in a stream with the same PSNs.
+    /// Shifts the positions of a list of `lanes` by a multiple of the PSN range (2^24), so that the first position is
+    /// as close as possible to `to`. `to` is the first position of a list that shares the PSNs.
     pub(super) fn align(&mut self, lane: usize, to: u32) {
         let Some(first) = self.first[lane] else { return };
         let near = to
@@ -235,7 +235,8 @@ impl Stream {
         find(&self.asked, position).map(|value| value as u32)
     }
 
-    /// Returns the packets of a list of `lanes` that have this position (PSN and wrap-arounds).
+    /// Returns the packets with this position (PSN and wrap-arounds) in a list of packets. `lane` is [`REQUESTS`] or
+    /// [`RESPONSES`].
     pub(super) fn at(&self, lane: usize, position: u32) -> &[CapturedPacket] {
         let lane = &self.lanes[lane];
         let start = lane.partition_point(|seen| seen.position < position);

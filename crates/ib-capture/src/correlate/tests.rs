@@ -49,7 +49,7 @@ struct TwoCaptures {
     tells_missed: bool,
 }
 
-/// What happens to a packet.
+/// Properties of a test packet: loss, drop, retransmission and capture.
 #[derive(Clone, Copy, Default)]
 struct Fate {
     /// True if the network loses the packet.
@@ -58,7 +58,7 @@ struct Fate {
     is_dropped: bool,
     /// True if the packet is a retransmission.
     is_again: bool,
-    /// The end that does not capture the packet.
+    /// File index ([`Host::file`]) of the end that does not capture the packet.
     is_missed_by: Option<usize>,
     /// Time from the post of the request to the packet, in nanoseconds.
     posted: Option<u64>,
@@ -141,8 +141,8 @@ impl TwoCaptures {
         }
     }
 
-    /// Returns the capture files. If `is_named` is true, interfaces are named after queue pairs.
-    /// Otherwise they have no names, as in files of other programs.
+    /// Returns the capture files. If `is_named` is true, interfaces are named after queue pairs. Otherwise the
+    /// interface is `eth0`, and packets have no directions and comments, as in files of other programs.
     fn files(&self, is_named: bool) -> Vec<Vec<u8>> {
         let files = self.written.iter().take(if self.is_one_file { 1 } else { 2 });
         files.map(|written| write(written, is_named)).collect()
@@ -197,8 +197,8 @@ fn found(correlation: &Correlation, pair: Pair) -> Vec<Message> {
 const WHOLE: Fate =
     Fate { is_lost: false, is_dropped: false, is_again: false, is_missed_by: None, posted: None };
 
-/// Sends messages of three packets every 20 µs. Each message is acknowledged. Packets take 5 µs
-/// forward and 7 µs back.
+/// Sends a message of three packets from `A` to `B` every 20 µs. Each message is acknowledged. Packets take 5 µs to
+/// `B` and 7 µs to `A`.
 fn sends(bench: &mut TwoCaptures, count: u32, first: u32) {
     for number in 0..count {
         let (psn, time) = (first.wrapping_add(3 * number), 20_000 * u64::from(number));
@@ -241,7 +241,7 @@ fn message_times_are_right_across_the_wrap_of_psns() {
                 assert!((estimate.round_trip - 12_000.0).abs() < 10.0, "{estimate:?}");
                 estimate.uncertainty as i64 + 2
             }
-            Clocks::Unknown => panic!("there are packets in both directions"),
+            Clocks::Unknown => panic!("the clock offset is unknown"),
         };
         let messages = found(&correlation, pair);
         assert_eq!(messages.len(), 1000);
@@ -385,7 +385,7 @@ fn requester_and_responder_captures_are_distinguished() {
         assert_eq!(correlation.ends(pair).map(|end| end.qpn.unwrap().get()), [A.qpn, B.qpn]);
         assert_eq!(correlation.all_matched().matched, 800);
         let Clocks::Estimated(estimate) = correlation.clocks() else {
-            panic!("there are packets in both directions")
+            panic!("the clock offset is not estimated")
         };
         let truth = if files_are_swapped { -40_000_000.0 } else { 40_000_000.0 };
         assert!((estimate.offset - truth).abs() <= estimate.uncertainty, "{estimate:?}");

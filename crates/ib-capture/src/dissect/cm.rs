@@ -178,7 +178,7 @@ fn response(data: &[u8]) -> Option<Layer> {
     Some(rtrs::connect_response(&response))
 }
 
-/// Creates a layer with the fields of a layout, except for fields that are not numbers.
+/// Creates the layer of a CM message with the fields of its layout. The caller adds the fields in `except` itself.
 fn plain(name: &'static str, fields: &[ib_wire::layout::FieldInfo], bytes: &[u8]) -> Layer {
     let mut layer = Layer::new("cm", name);
     let except = ["private_data", "info", "message", "primary_path", "alternate_path"];

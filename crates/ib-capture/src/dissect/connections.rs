@@ -31,7 +31,7 @@ struct PendingRequest {
     qpn: Qpn,
     /// Destination UDP port of the REQ.
     port: u16,
-    /// Number of the RTRS connection in its path.
+    /// Number of the connection within its RTRS path; `None` if the REQ has no RTRS connect request.
     rtrs: Option<u16>,
 }
 
@@ -41,9 +41,9 @@ struct ConnectionEnd {
     /// Queue pair of the peer, if the REQ was captured.
     peer: Option<Qpn>,
     side: Side,
-    /// Communication IDs of both ends.
+    /// Communication IDs of the client and of the server.
     ids: [u32; 2],
-    /// Number of the connection: the key of its state in `Connections::rtrs`.
+    /// Number that the dissector gives to the connection: its key in `Connections::rtrs`.
     connection: u64,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Connections {
     /// REQs by address and local communication ID of the requester.
     requests: Bounded<(Address, u32), PendingRequest, REQUESTS>,
     ends: Bounded<Endpoint, ConnectionEnd, { 2 * CONNECTIONS }>,
-    /// RTRS connections by number.
+    /// RTRS connections by [`ConnectionEnd::connection`].
     rtrs: Bounded<u64, Connection, CONNECTIONS>,
     next: u64,
 }
@@ -71,7 +71,7 @@ impl Connections {
         Some(ConnectionSide { side, connection: self.rtrs.get_mut(&connection)? })
     }
 
-    /// Stores what a CM message from `from` to `to` reports about its connection.
+    /// Stores the connection data of a REQ or REP from `from` to `to`. Ignores other CM messages.
     pub(super) fn process(&mut self, message: &Message, from: Address, to: Endpoint) {
         match message {
             Message::Req(req) => self.request(req, from, to.port),
@@ -86,7 +86,8 @@ impl Connections {
         self.requests.insert((from, req.local_comm_id), requested);
     }
 
-    /// Stores both ends of a connection. Their UDP ports are the destination ports of REQ and REP.
+    /// Stores both ends of a connection. The server's UDP port is the REQ's destination port, the client's UDP port is
+    /// the REP's destination port.
     fn reply(&mut self, rep: &Rep, from: Address, to: Endpoint) {
         let ids = [rep.remote_comm_id, rep.local_comm_id];
         let requested = self.requests.get(&(to.address, rep.remote_comm_id)).copied();

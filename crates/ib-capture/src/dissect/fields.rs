@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ib_types::Gid;
 use ib_wire::layout::{self, Bits, FieldInfo};
 
-/// A value.
+/// Value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// The packet does not have the field, or the field was not captured.
@@ -137,7 +137,7 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Returns bytes as text, up to the first zero and without control characters.
+/// Returns the bytes before the first zero as text. Control characters are replaced by U+FFFD.
 #[must_use]
 pub fn words(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());

@@ -57,7 +57,7 @@ fn udp(network: &RoceNetwork) -> Fields {
     fields
 }
 
-/// Adds the headers before the BTH.
+/// Adds the fields of the headers before the BTH.
 fn link(packet: &Packet<'_>, fields: &mut Fields) {
     if let Some(lrh) = packet.lrh() {
         let mut group = Fields::new();
@@ -83,7 +83,7 @@ fn link(packet: &Packet<'_>, fields: &mut Fields) {
     }
 }
 
-/// Adds the headers after the BTH.
+/// Adds the fields of the headers after the BTH.
 fn extended(packet: &Packet<'_>, fields: &mut Fields) {
     if let Some(rdeth) = packet.rdeth() {
         fields.group("rdeth", with([("ee_context", rdeth.ee_context.into())]));

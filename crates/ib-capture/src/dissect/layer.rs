@@ -1,4 +1,4 @@
-//! A protocol above the transport.
+//! Messages of protocols above the transport.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ impl Layer {
 }
 
 impl fmt::Display for Layer {
-    /// Writes protocol, message name and summary in one line, then those of the carried message.
+    /// Writes the protocol, message name and summary of this message, then of the carried message, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.protocol.to_uppercase(), self.message)?;
         if !self.about.is_empty() {

@@ -216,12 +216,14 @@ pub(super) fn acm_layer(message: &AcmMessage) -> Layer {
     let address = |kind: AddressType, bytes: &[u8; 64]| match kind {
         AddressType::NAME => words(bytes),
         AddressType::IPV4 => {
-            Ipv4Addr::from(*bytes.first_chunk::<4>().expect("64 bytes")).to_string()
+            Ipv4Addr::from(*bytes.first_chunk::<4>().expect("the field has 64 bytes")).to_string()
         }
         AddressType::IPV6 => {
-            Ipv6Addr::from(*bytes.first_chunk::<16>().expect("64 bytes")).to_string()
+            Ipv6Addr::from(*bytes.first_chunk::<16>().expect("the field has 64 bytes")).to_string()
         }
-        AddressType::GID => Gid::from_bytes(*bytes.first_chunk().expect("64 bytes")).to_string(),
+        AddressType::GID => {
+            Gid::from_bytes(*bytes.first_chunk().expect("the field has 64 bytes")).to_string()
+        }
         _ => hex(bytes),
     };
     let source = address(message.source_type, &message.source);

@@ -1,9 +1,11 @@
 //! Dissects RTRS and RNBD messages on connections that have negotiated RTRS.
 //!
-//! A client writes the data of a request to a chunk of the server, followed by the request itself;
-//! the immediate data contain the offset of the request. A server writes read data to the client's
-//! buffer; the immediate data contain the status. If a message has several packets, the end of a
-//! WRITE or the start of a SEND is kept until the last packet.
+//! A client sends a request as a WRITE to a chunk of the server: first the data, then the request itself. The
+//! immediate data contain the chunk and the offset of the request. A server writes read data to the client's buffer.
+//! The immediate data of the response contain the chunk and the status.
+//!
+//! If a message has several packets, part of the message is stored until its last packet: the end of a WRITE, or the
+//! start of a SEND.
 
 use std::collections::VecDeque;
 
@@ -18,11 +20,11 @@ use ib_wire::rtrs::{
 use super::fields::{Fields, hex, words};
 use super::layer::Layer;
 
-/// Maximum number of bytes that the dissector stores of a message with several packets. All
-/// messages that it decodes are shorter.
+/// Maximum number of bytes that the dissector stores of a message. Longer info responses are therefore decoded only in
+/// part.
 const KEPT: usize = 512;
 
-/// Maximum number of outstanding reads whose response is an RNBD message, not device data.
+/// Maximum number of stored reads that are outstanding and whose response is an RNBD message, not device data.
 const READS: usize = 32;
 
 /// An end of a connection.
@@ -35,7 +37,7 @@ pub(super) enum Side {
 /// State of an RTRS connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Number of the connection in its path.
+    /// Number of the connection within its RTRS path; `None` if the REQ was not captured.
     number: Option<u16>,
     queue_depth: u16,
     /// The incomplete message to the client, and the incomplete message to the server.
@@ -45,7 +47,7 @@ pub(super) struct Connection {
     reads: VecDeque<(u32, Descriptor)>,
 }
 
-/// A connection, and the end that receives the packet.
+/// An RTRS connection, and its end that receives the dissected packet.
 pub(super) struct ConnectionSide<'a> {
     pub(super) side: Side,
     pub(super) connection: &'a mut Connection,

@@ -58,8 +58,8 @@ impl Session {
         }
     }
 
-    /// Returns the BTH of a packet to the server or to the client. Its PSN follows the PSN of the
-    /// last such packet.
+    /// Returns the BTH of a packet to the server or to the client. Its PSN is one more than that of the previous
+    /// packet in this direction.
     fn bth(&mut self, to_server: bool, opcode: u8) -> Bth {
         let psn = &mut self.psn[usize::from(to_server)];
         *psn += 1;
@@ -168,7 +168,7 @@ fn answers() -> [u8; 56] {
     response.to_bytes()
 }
 
-/// Returns the user header, followed by an RTRS read request.
+/// Returns the bytes of the user header `user`, followed by an RTRS read request.
 fn read(user: &[u8], to: u64, length: u32) -> Vec<u8> {
     let mut bytes = user.to_vec();
     let header = ReadHeader {
@@ -229,7 +229,7 @@ fn rtrs_is_recognized_by_its_connection_data() {
     let name = InfoRequest::new("lab").to_bytes();
     let seen = world.see(true, Builder::new(bth).payload(&name), 272);
     assert_eq!(seen.line(), "RTRS info_request \"lab\"");
-    // A repeated REP changes nothing.
+    // Retransmissions of REQ and REP do not change the connection.
     world.connect(&asks(), &answers());
     let heartbeat = world.write(false, 0, Some(Immediate::HEARTBEAT), &[]);
     assert_eq!(heartbeat.line(), "RTRS heartbeat");

@@ -38,7 +38,7 @@ fn transport(length: usize) -> Vec<u8> {
 
 fn route(source: &str, destination: &str) -> Route {
     let gid = |text: &str| {
-        let address: IpAddr = text.parse().expect("an address");
+        let address: IpAddr = text.parse().expect("the text is an IP address");
         match address {
             IpAddr::V4(address) => Gid(address.to_ipv6_mapped().into()),
             IpAddr::V6(address) => Gid(address.into()),
@@ -49,7 +49,7 @@ fn route(source: &str, destination: &str) -> Route {
         destination: gid(destination),
         slid: 3,
         dlid: 9,
-        sl: ServiceLevel::new(2).expect("a level"),
+        sl: ServiceLevel::new(2).expect("2 is a valid service level"),
         is_global: true,
         traffic_class: 5,
         ..Route::default()
@@ -67,7 +67,8 @@ fn ethernet_frames_have_addresses_and_icrc() {
             let record = record(direction, bytes.len(), route(own, peer));
             let length = link.frame(&record, &bytes, &mut out);
             assert_eq!(length, out.len());
-            let (network, rest) = RoceNetwork::parse(&out[ETHERNET..]).expect("IP and UDP");
+            let (network, rest) =
+                RoceNetwork::parse(&out[ETHERNET..]).expect("the headers are valid");
             let found = match network.addresses {
                 RoceAddresses::V4 { source, destination, .. } => {
                     [source, destination].map(IpAddr::from)
@@ -76,16 +77,19 @@ fn ethernet_frames_have_addresses_and_icrc() {
                     [source, destination].map(IpAddr::from)
                 }
             };
-            assert_eq!(found, [from, to].map(|it| it.parse::<IpAddr>().expect("an address")));
+            assert_eq!(
+                found,
+                [from, to].map(|it| it.parse::<IpAddr>().expect("the text is an IP address"))
+            );
             let ports = (network.source_port, network.destination_port);
             assert_eq!(
                 ports,
                 if direction == Direction::Send { (4791, 4792) } else { (0xc000, 4791) }
             );
-            let packet = Packet::parse_roce(rest).expect("a packet");
-            packet.check_roce_icrc(&network).expect("a right one");
+            let packet = Packet::parse_roce(rest).expect("the packet is valid");
+            packet.check_roce_icrc(&network).expect("the ICRC is right");
             assert_eq!(packet.payload().len(), 33);
-            // A truncated frame has no ICRC, but its original length is reported.
+            // A truncated frame has no ICRC, but `frame` returns its original length.
             let cut = link.frame(&record, &bytes[..20], &mut out);
             assert_eq!((cut, out.len()), (length, length - 4 - (bytes.len() - 20)));
         }
@@ -102,7 +106,7 @@ fn infiniband_frames_have_icrc_and_vcrc() {
             let length =
                 Link::Infiniband.frame(&record(direction, bytes.len(), route), &bytes, &mut out);
             assert_eq!(length, out.len());
-            let packet = Packet::parse(&out).expect("a packet");
+            let packet = Packet::parse(&out).expect("the packet is valid");
             packet.check_icrc().expect("the ICRC is right");
             packet.check_vcrc().expect("the VCRC is right");
             let lrh = packet.lrh().expect("an InfiniBand packet has an LRH");

@@ -82,8 +82,8 @@ impl Cm {
             self.counters.unexpected += 1;
             return;
         }
-        // If the consumer did not accept the connection, there is no local queue pair to compare with the one in the
-        // DREQ.
+        // `local_qpn` is 0 (`Qpn::SMI`) if the consumer has not specified a local queue pair. Then nothing can be
+        // compared with the QPN in the DREQ.
         if connection.local_qpn != Qpn::SMI && connection.local_qpn != dreq.remote_qpn {
             self.counters.wrong_qpn += 1;
             return;
@@ -203,13 +203,13 @@ impl Cm {
         let connection = self.get_mut(id);
         let mut wait = connection.time_wait;
         if matches!(before, State::ReqSent | State::ReqReceived) {
-            // No packets of the connection are in flight, but the peer may repeat its message.
+            // No packets are in flight. Time-wait only lasts as long as the peer may repeat a message.
             wait = answer_time + connection.mra_timeout;
         }
         self.deadlines.set(Key::Connection(id), Timer::TimeWait, now + wait);
     }
 
-    /// Extends time-wait, so that the CM keeps its response while the peer repeats its request.
+    /// Extends the time for which the CM caches a response, because the peer has repeated its request.
     pub(super) fn keep_response(&mut self, now: Instant, key: Key) {
         let at = now + self.config.answer_time;
         if self.deadlines.get(key).is_none_or(|before| before < at) {

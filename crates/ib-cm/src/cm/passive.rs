@@ -71,8 +71,8 @@ impl Cm {
         Ok(())
     }
 
-    /// Reports that a packet of an accepted connection was received. If the RTU was not received
-    /// before, it is lost or late.
+    /// Reports that a packet of an accepted connection was received. This establishes the connection even if the RTU is
+    /// lost or late.
     ///
     /// [`CmEvent::Established`] follows, unless the connection is established already.
     ///
@@ -172,8 +172,7 @@ impl Cm {
             starting_psn: req.starting_psn,
         };
         let allowed = self.config.limited_timeout(req.primary_path.local_ack_timeout);
-        // A REQ whose RTU is missing occupies the table of connections for a limited time, whatever timeouts it
-        // specifies.
+        // `half_open_time` limits how long a connection waits for its RTU, whatever timeouts the REQ specifies.
         let most = self.config.half_open_time;
         let interval = self.config.limited_timeout(req.local_cm_response_timeout).min(most);
         let most_retries = (most.as_nanos() / interval.as_nanos().max(1)) as u64;
@@ -212,9 +211,9 @@ impl Cm {
         })));
     }
 
-    /// Ends a connection that waits for its RTU: the oldest one of the address with the most such connections.
+    /// Finds the peer address with the most connections that wait for their RTU, and ends the oldest of them.
     ///
-    /// The connection has no time-wait, so that ended connections never fill the table of connections.
+    /// The connection has no time-wait, so that evicted connections never fill the table of connections.
     fn evict_half_open(&mut self, now: Instant) {
         let Some(connection) = self.connections.oldest_awaiting_rtu() else { return };
         let (id, route) = (connection.id, connection.route);

@@ -61,9 +61,10 @@ impl Cm {
     /// sends an MRA with the timeout 4.096 µs × 2^`service_timeout`.
     ///
     /// This call also extends the consumer timeout
-    /// ([`CmConfig::consumer_timeout`](crate::CmConfig::consumer_timeout)) to the same time, at
-    /// most to [`CmConfig::longest_timeout`](crate::CmConfig::longest_timeout). If the peer repeats
-    /// its message before the consumer has responded, the CM sends an MRA even without this call.
+    /// ([`CmConfig::consumer_timeout`](crate::CmConfig::consumer_timeout)) to the timeout of the MRA, but at
+    /// most to [`CmConfig::longest_timeout`](crate::CmConfig::longest_timeout).
+    ///
+    /// If the peer repeats its message before the consumer has responded, the CM sends an MRA even without this call.
     ///
     /// # Errors
     /// Fails if the state is neither [`State::ReqReceived`] nor [`State::RepReceived`], if
@@ -158,7 +159,8 @@ impl Cm {
             return self.connections.by_comm_id(guid, rej.local_comm_id);
         }
         let connection = self.connections.get(ConnectionId(rej.remote_comm_id))?;
-        // The peer's communication ID is not known before its REP is received. A REJ of the REQ contains 0 instead.
+        // Before the REP is received, the peer's communication ID is unknown and cannot be compared. A REJ of a REP is
+        // invalid then, because the active side sends no REP.
         let matches = match connection.remote {
             None => rej.message != ReferencedMessage::REP,
             Some(remote) => remote.comm_id == rej.local_comm_id,

@@ -173,8 +173,8 @@ impl Cm {
         self.reply(route, mad);
     }
 
-    /// Rejects a SIDR request if the consumer did not respond in time. Removes a SIDR request whose response need not
-    /// be cached longer.
+    /// Handles a timer of a SIDR request of a peer. If the consumer has not responded in time, rejects the request. If
+    /// the response was cached long enough, removes the request.
     pub(super) fn handle_sidr_timer(&mut self, now: Instant, id: SidrRequestId, timer: Timer) {
         if timer == Timer::Consumer {
             let answered = self.sidr_reject(now, id, SidrStatus::REJECTED);

@@ -8,8 +8,10 @@ use ib_os::scheduling::usage;
 /// may use all of it. Otherwise it may use only a small part.
 ///
 /// A `SCHED_IDLE` thread still disturbs others on busy processors. A woken thread waits for a context switch and finds
-/// cold caches. Processors also share caches and memory bandwidth. If the background thread was preempted, another
-/// thread needed its processor.
+/// cold caches. Processors also share caches and memory bandwidth.
+///
+/// A preemption of the background thread shows that another thread needs the processor. Each preemption therefore
+/// reduces the fraction of a processor that the background thread may use.
 pub(super) struct DutyLimit {
     /// Fraction of a processor that the thread may use.
     duty: f64,

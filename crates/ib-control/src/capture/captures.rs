@@ -44,9 +44,9 @@ pub enum CaptureError {
     /// Another capture of the program already writes to the file.
     #[error("{}: capture {by} writes it", .file.display())]
     Written {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The capture.
+        /// Number of the capture that writes to the file.
         by: u64,
     },
     /// The maximum number of captures is reached.
@@ -105,7 +105,7 @@ struct Running {
     recorder: Recorder,
 }
 
-/// Gives a recorder the packets of the queue pairs that one selection has chosen.
+/// Passes the packets of one selection of queue pairs to the recorder of its capture.
 struct PacketSink {
     recorder: RecorderHandle,
     /// Prefix of the names of pcapng interfaces, if the program has several HCAs.
@@ -215,7 +215,8 @@ impl<T: HcaOwner> Captures<T> {
         }
         lock(&self.state).running.insert(number, running);
         if is_over.load(Ordering::SeqCst) {
-            // The capture ended before its selection was stored, so its queue pairs are deselected here.
+            // The capture has already ended. If its request to deselect was run before the entry was inserted, it
+            // found no queue pairs.
             self.deselect(all, number);
         }
         Ok(number)
@@ -319,7 +320,8 @@ impl<T: HcaOwner> Captures<T> {
         ))
     }
 
-    /// Changes which packets, and how many payload bytes of a message, a capture keeps from now on.
+    /// Changes the trace options of a capture, for example the packet filter and the payload bytes per message. The
+    /// change applies to packets from now on. The rings keep their sizes.
     ///
     /// # Errors
     /// Fails if no capture has this number, or if the HCAs do not support the change.
@@ -357,7 +359,7 @@ impl<T: HcaOwner> Captures<T> {
     pub fn stop(&self, number: u64) -> Result<Recorded, CaptureError> {
         let Running { selected, recorder, .. } = self.take(number)?;
         let captures = self.clone();
-        // A failure is ignored: HCAs that were removed have no traces to stop.
+        // An error is ignored: the recorder must finish even if the driver thread has ended or does not respond.
         self.handle.with(PATIENCE, move |all| captures.deselect_all(all, &selected)).ok();
         Ok(recorder.finish())
     }

@@ -12,15 +12,15 @@ use super::server::PREFIX;
 use ib_os::poll;
 use ib_os::seqpacket::{self, Received};
 
-/// How long to wait for a response, in milliseconds: before it responds, a program may have to write the rest of a
-/// capture.
+/// Maximum time to wait for a response, in milliseconds. A program that stops a capture writes the remaining packets
+/// before it responds.
 const PATIENCE: i32 = 30_000;
 
 /// Error of a request to a program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// No program listens, or it has disconnected.
+    /// A system call on the socket failed, for example because no program listens.
     #[error("{name}: {source}")]
     Io {
         /// The name of the program's socket.
@@ -39,7 +39,7 @@ pub enum ClientError {
     Malformed {
         /// The name of the program's socket.
         name: String,
-        /// The error of the JSON parser.
+        /// The reason why the response is malformed.
         what: String,
     },
     /// The socket belongs to another user.
@@ -87,8 +87,8 @@ impl CaptureClient {
     pub fn connect(name: &str) -> Result<Self, ClientError> {
         let socket = seqpacket::call(name);
         let socket = socket.map_err(|source| ClientError::Io { name: name.to_owned(), source })?;
-        // Any user can bind any socket name. Root may connect to a program of any user if the process ID in the name is
-        // correct.
+        // Any user can bind this abstract name, so the client checks the peer. Root accepts a program of any user if
+        // its process ID is the one in the name.
         let is_right = |other: &UCred| {
             let own = rustix::process::geteuid();
             let pid = pid_of(name);
@@ -131,7 +131,7 @@ impl CaptureClient {
         }
     }
 
-    /// Returns the HCAs of the program, with all their queue pairs.
+    /// Returns all HCAs, queue pairs and captures of the program.
     ///
     /// # Errors
     /// Fails as [`CaptureClient::ask`] does.
@@ -164,7 +164,7 @@ impl CaptureClient {
                 let all = all.expect("`all` was set before the lists are complete");
                 return Ok(ProgramInfo { more_from: None, more_captures_from: None, ..all });
             }
-            // If a list is complete, the maximum start number requests no more of its entries.
+            // The maximum start number requests no more entries of a list that is already complete.
             from = more.unwrap_or((u32::MAX, u32::MAX));
             captures_from = more_captures.unwrap_or(u64::MAX);
         }

@@ -31,8 +31,8 @@ impl Clock {
 
     /// Returns the system time at which this clock was zero, in nanoseconds since 1970.
     pub(super) fn epoch(&self) -> u64 {
-        // Reads both clocks several times and uses the pair of readings with the smallest uncertainty. The timestamps
-        // of captures of several programs therefore agree.
+        // Reads this clock and the system time together several times, and uses the readings with the smallest
+        // uncertainty. This makes the timestamps of captures by several programs comparable.
         let looks = (0..8).map(|_| {
             let before = self.now().as_nanos();
             let today = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -23,7 +23,8 @@ pub trait HcaOwner: Sized + 'static {
     /// Fails if the process has no free file descriptors.
     fn handle(&mut self) -> io::Result<Handle<Self>>;
 
-    /// Sets the callback for packet readers of chosen queue pairs, including those of HCAs that are added later.
+    /// Sets the callback for queue pairs that a selection has chosen, including queue pairs of HCAs that are added
+    /// later.
     fn set_on_reader(&mut self, on_reader: OnReader);
 
     /// Passes all pending packet readers to the callback.
@@ -38,7 +39,7 @@ pub trait HcaOwner: Sized + 'static {
     /// Returns the description of an HCA without its queue pairs; `None` if no HCA has this number.
     fn describe(&self, adapter: u32) -> Option<AdapterInfo>;
 
-    /// Returns the prefix of the names of pcapng interfaces of an HCA; `None` if the program has only one HCA.
+    /// Returns the prefix of the pcapng interface names of an HCA; `None` if the program has only one HCA.
     fn name_among(&self, adapter: u32) -> Option<String>;
 
     /// Returns the link type with which packets are captured.

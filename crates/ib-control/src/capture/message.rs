@@ -5,6 +5,7 @@ use ib_hca::trace::{PacketFilter, PacketTrace, Peer, Selection, Trigger};
 use ib_link::{Direction, MessageBlock, PacketCounts};
 use ib_types::{Gid, Qpn};
 use ib_wire::packet::Opcode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::recorder::{Autostop, Recorded};
@@ -19,7 +20,7 @@ pub const VERSION: u32 = 2;
 pub enum CaptureRequest {
     /// List HCAs, queue pairs and captures, beginning with the given numbers.
     Describe {
-        /// The first HCA to list and the first of its queue pairs to list, by number.
+        /// Number of the first HCA to list, and number of its first queue pair to list.
         from: (u32, u32),
         /// Number of the first capture to list.
         captures_from: u64,
@@ -38,7 +39,7 @@ pub enum CaptureRequest {
     /// Change which packets, and how many payload bytes of a message, a capture keeps from now on. `None` leaves a
     /// setting unchanged.
     Change {
-        /// The capture.
+        /// Number of the capture.
         capture: u64,
         /// Number of payload bytes to keep of each message.
         payload: Option<u16>,
@@ -49,12 +50,12 @@ pub enum CaptureRequest {
     },
     /// Query the progress of a capture.
     Status {
-        /// The capture.
+        /// Number of the capture.
         capture: u64,
     },
     /// Stop a capture.
     Stop {
-        /// The capture.
+        /// Number of the capture.
         capture: u64,
     },
 }
@@ -62,25 +63,25 @@ pub enum CaptureRequest {
 /// Options of a capture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Start {
-    /// [`VERSION`].
+    /// Protocol version of the client: [`VERSION`].
     pub version: u32,
     /// Absolute path of the file; `None` if the client passes a descriptor instead.
     pub path: Option<String>,
-    /// When to begin the next file.
+    /// When to begin the next file, and how many files to keep.
     pub rotation: Rotation,
     /// Conditions that end the capture.
     pub autostop: Autostop,
     /// The HCAs to capture, by number; empty for all HCAs.
     pub adapters: Vec<u32>,
-    /// Queue pair numbers.
+    /// Numbers of the queue pairs to capture; empty for all.
     pub qpns: Vec<u32>,
-    /// Peers of the queue pairs to capture.
+    /// Peers of the queue pairs to capture; empty for all.
     pub peers: Vec<WirePeer>,
-    /// Service IDs.
+    /// Service IDs of the connections to capture; empty for all.
     pub services: Vec<u64>,
     /// Options of the packet traces of the queue pairs.
     pub trace: WireTrace,
-    /// If the trace has a trigger: number of packets to keep from before the trigger.
+    /// If the trace has a trigger: number of packets to keep from before the trigger, per queue pair; `None` for all.
     pub keep: Option<u64>,
 }
 
@@ -211,7 +212,7 @@ pub struct ProgramInfo {
 }
 
 /// An HCA and its queue pairs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AdapterInfo {
     /// Number of the HCA in the program.
     pub adapter: u32,
@@ -226,7 +227,7 @@ pub struct AdapterInfo {
 }
 
 /// A queue pair.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QpInfo {
     /// Queue pair number.
     pub qpn: u32,
@@ -248,17 +249,17 @@ pub struct QpInfo {
 }
 
 /// A completed message.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MessageInfo {
-    /// Index of the message among the messages of the queue pair.
+    /// Index of the message in the order of completion at the queue pair, from 0.
     pub number: u64,
-    /// Direction of the message: `send` or `receive`.
+    /// `send` if the local queue pair has requested the message, even for a READ; otherwise `receive`.
     pub direction: String,
-    /// Operation.
+    /// Operation as completions name it: `Send`, `RdmaWrite`, `Recv` ….
     pub operation: String,
     /// Completion status.
     pub status: String,
-    /// ID of the work request that caused the message.
+    /// ID of the work request; 0 if the message has no work request.
     pub wr_id: u64,
     /// Size of the message in bytes.
     pub bytes: u32,
@@ -266,11 +267,12 @@ pub struct MessageInfo {
     pub psn: u32,
     /// Number of PSNs that the message uses.
     pub packets: u32,
-    /// Start time of the message, in nanoseconds of the HCA's clock.
+    /// Time at which the work request was posted, in nanoseconds of the HCA's clock. For messages that the peer has
+    /// requested: time at which the first packet was processed.
     pub begin_ns: u64,
-    /// Time from the start to the first packet; `None` if there was no packet.
+    /// Time from `begin_ns` to the first packet, in nanoseconds; `None` if there was no packet.
     pub queued_ns: Option<u64>,
-    /// Time from the start of the message to its completion.
+    /// Time from `begin_ns` to the completion of the message, in nanoseconds.
     pub total_ns: u64,
 }
 
@@ -294,11 +296,11 @@ impl From<&MessageBlock> for MessageInfo {
 }
 
 /// A capture.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureInfo {
     /// Number of the capture in its program.
     pub capture: u64,
-    /// Path of the file that the capture has begun last; `the stream` if the target is a stream.
+    /// Path of the newest file of the capture; `the stream` if the target is a stream.
     pub file: String,
     /// Number of files that were begun.
     pub files: u64,
@@ -310,7 +312,7 @@ pub struct CaptureInfo {
     pub error: Option<String>,
     /// True if the only error is that the reader of a stream has disconnected.
     pub reader_left: bool,
-    /// Only in the response to a start: the reason why the capture captures no queue pair yet.
+    /// The reason why no queue pair is captured yet. Only the response to [`CaptureRequest::Start`] has it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub waits: Option<String>,
     /// Sums of the counters of all queue pairs.
@@ -323,7 +325,7 @@ pub struct CaptureInfo {
 }
 
 /// Counters of a queue pair.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QpCounts {
     /// Queue pair number.
     pub qpn: u32,
@@ -332,9 +334,9 @@ pub struct QpCounts {
     pub counts: CountInfo,
 }
 
-/// Packet counts. In total and for each direction: captured + overwritten + unwritten + skipped packets = sent +
-/// received + lost packets.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+/// Packet counts. When the capture has ended, each sent, received or lost packet is counted as one of: captured,
+/// overwritten, unwritten, skipped.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CountInfo {
     /// Packets that were written to the files.
     pub captured: u64,
@@ -359,7 +361,7 @@ pub struct CountInfo {
 }
 
 /// Counts of the sent packets, of the received ones, or of the lost ones.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionInfo {
     /// Packets that were written to the files.
     pub captured: u64,
@@ -403,7 +405,7 @@ impl CountInfo {
     }
 }
 
-/// Maximum number of queue pairs in a response; the same maximum applies to HCAs.
+/// Maximum numbers of queue pairs and of HCAs in a response.
 pub(super) const MOST_QPS: usize = 64;
 pub(super) const MOST_ADAPTERS: usize = 32;
 

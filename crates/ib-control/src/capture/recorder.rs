@@ -20,26 +20,26 @@ const PAUSE: Duration = Duration::from_millis(1);
 const MIN_PAUSE: Duration = Duration::from_micros(250);
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 
-/// Fill levels of rings. If a ring is fuller than the first, pauses become shorter. If all rings are less full than the
-/// second, pauses become longer.
+/// Fill levels of rings, from 0 to 1. If a ring is fuller than `HIGH_FILL`, the pauses become shorter. If all rings are
+/// less full than `LOW_FILL`, the pauses become longer.
 const HIGH_FILL: f64 = 0.5;
 const LOW_FILL: f64 = 0.125;
 
-/// When a queue pair is added, the memory of its ring is prefaulted if all rings together then have at most this many
-/// bytes. Of thousands of queue pairs, most are idle, and their rings need no memory yet.
+/// Total size of the rings in bytes up to which the ring of an added queue pair is prefaulted. Among thousands of queue
+/// pairs most are idle, and prefaulting would waste memory on their rings.
 const PREPARED: u64 = 256 << 20;
 
-/// Number of bytes per write call.
+/// Number of bytes that are collected before they are written.
 const WRITE_SIZE: usize = 256 << 10;
 
 /// Interval at which the published progress of a capture is updated.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// After the duration has ended, how long to wait for packets whose timestamps are within the duration. If the traces
-/// of all queue pairs have ended, the recorder does not wait.
+/// How long the recorder waits, after the duration of the capture, for packets whose timestamps are within the
+/// duration. It does not wait if the traces of all queue pairs have ended.
 const LATE_PACKET_TIME: Duration = Duration::from_millis(200);
 
-/// At the end of a capture, time that a slow reader has to read the remaining bytes.
+/// Time that the reader of a stream has, at the end of a capture, to read the remaining bytes.
 const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Conditions that end a capture.
@@ -58,7 +58,7 @@ pub struct Autostop {
 pub struct Recorded {
     /// Counters of each queue pair.
     pub counted: Vec<Counted>,
-    /// Path of the file that the capture has begun last; `the stream` if the target is a stream.
+    /// Path of the newest file of the capture; `the stream` if the target is a stream.
     pub file: String,
     /// Number of files that were begun.
     pub files: u64,
@@ -83,7 +83,7 @@ pub struct Recorder {
     commands: Sender<RecorderCommand>,
     progress: Arc<Mutex<Recorded>>,
     thread: Option<JoinHandle<Work>>,
-    /// Time at which the capture's duration ends, in the time of the HCAs.
+    /// End of the capture's duration by the HCAs' clock; [`Instant::NEVER`] if the duration is unlimited.
     end_time: Instant,
 }
 
@@ -263,7 +263,7 @@ impl Work {
     /// recorder thread would hardly run on busy processors.
     fn finish(mut self) {
         self.begun_finishing = WallClock::now();
-        // Queue pairs that were added before the capture was stopped are captured too.
+        // Queue pairs may have been added since the `Finish` command. The rest of the capture includes their packets.
         self.execute_all();
         let end = WallClock::now() + READER_TIMEOUT;
         while self.closing.is_none() && WallClock::now() < end {
@@ -293,8 +293,8 @@ impl Work {
         self.collector.begin(self.clock.now());
     }
 
-    /// Returns true if the duration is over by the HCAs' clock or by the system's. The clock of a simulated fabric
-    /// stops while the fabric is idle.
+    /// Returns true if the duration is over by the HCAs' clock or by the system's clock. The system's clock is needed
+    /// because the clock of a simulated fabric stops while the fabric is idle.
     fn is_expired(&self) -> bool {
         self.limit.is_some_and(|at| self.clock.now() >= at)
             || self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most)
@@ -335,8 +335,8 @@ impl Work {
         }
     }
 
-    /// Collects packets and writes as many as the target accepts. The thread may pause in between, unless `is_hasty` is
-    /// true.
+    /// Collects and writes packets until none is left or the target accepts no more. If `is_hasty` is false, also
+    /// returns when the duty limit requires a pause.
     fn step(&mut self, is_hasty: bool) {
         let fullness = self.collector.fullness();
         if fullness > HIGH_FILL {
@@ -345,7 +345,7 @@ impl Work {
             self.pause = (self.pause * 2).min(MAX_PAUSE);
         }
         if self.error.is_some() || self.is_over {
-            // No pcapng section is open any more, so `collect` only counts the packets as unwritten.
+            // The capture has ended, so `collect` only counts the packets as unwritten.
             self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
             return;
         }
@@ -373,14 +373,16 @@ impl Work {
         }
     }
 
-    /// Collects packets and prepares their bytes for writing; returns false if there are none.
+    /// Collects packets and prepares their bytes for writing; returns false if there are no bytes to write or the
+    /// capture ends.
     fn fill(&mut self) -> bool {
         self.pending.clear();
         if (self.output.is_full() || self.collector.is_full()) && !self.next_file() {
             return false;
         }
         let most = self.autostop.packets.map_or(u64::MAX, |most| most - self.packets);
-        // Queue pairs that were added before `until` are collected too.
+        // The clock is read before the waiting `Add` commands are executed. All queue pairs that were added by `until`
+        // therefore take part in the collection.
         let until = self.clock.now().min(self.limit.unwrap_or(Instant::NEVER));
         self.execute_all();
         let collected = self.collector.collect(until, WRITE_SIZE, self.output.room().min(most));
@@ -477,7 +479,7 @@ impl Work {
     fn fail(&mut self, error: TargetError) {
         self.error.get_or_insert(error);
         self.closing = None;
-        // A packet counts as captured if the reader has received all of it.
+        // A packet counts as captured if the target has accepted all of its bytes.
         self.collector.settle_first(self.pending.done());
         self.pending.clear();
         self.collector.abandon();

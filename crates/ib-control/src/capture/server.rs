@@ -1,4 +1,4 @@
-//! Capture server: lets other processes of the same user start, watch and stop captures of a program's HCAs.
+//! Capture server: lets other processes of the same user or of root start, watch and stop captures of a program's HCAs.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,8 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent clients.
 const MOST_CLIENTS: usize = 16;
 
-/// A response has at most this many captures, whatever the length of their paths, and at most this many bytes of the
-/// command line.
+/// Maximum number of captures in a response, and maximum length of the command line in bytes. A response with long file
+/// paths still fits into one message.
 const MOST_CAPTURES: usize = 6;
 const LONGEST_COMMAND: usize = 2048;
 
@@ -107,7 +107,7 @@ impl CaptureServer {
     }
 }
 
-/// Counts a connected client until it is dropped.
+/// Counts a client in `clients` until the slot is dropped, i.e. while the client is connected.
 struct ClientSlot {
     number: usize,
     clients: Arc<AtomicUsize>,
@@ -151,7 +151,8 @@ impl<T> Clone for Served<T> {
 }
 
 impl<T: HcaOwner> Served<T> {
-    /// Serves one client. When the client disconnects, the captures that it has started into streams end.
+    /// Serves one client. When the client disconnects, stops the captures that write to streams which the client has
+    /// passed.
     fn serve(&self, socket: &OwnedFd) {
         let mut own = Vec::new();
         while poll::wait(socket.as_fd(), false, -1).is_ok() {

@@ -63,9 +63,9 @@ impl Target {
     None => format!("cannot create {name}: {source}"),
 })]
 pub struct TargetError {
-    /// The file.
+    /// Path of the file, or `the stream`.
     pub name: String,
-    /// Number of valid bytes in the file, all of whole packets; `None` if the file could not be opened.
+    /// Number of bytes in the file or stream; `None` if the file or the recorder thread could not be created.
     pub offset: Option<u64>,
     /// The system's error.
     pub source: io::Error,
@@ -85,7 +85,7 @@ pub(super) struct Output {
     offset: u64,
     packets: u64,
     since: SystemTime,
-    /// Paths of the files that were not removed yet.
+    /// Paths of the rotated files that were not removed yet, the oldest first.
     files: VecDeque<PathBuf>,
     /// Number of files that were begun, including removed ones.
     count: u64,
@@ -112,7 +112,7 @@ impl Output {
         Ok(this)
     }
 
-    /// Begins the next file. A stream has only one file.
+    /// Opens the next file of the capture. For a stream, this happens only once, because a stream is not rotated.
     pub(super) fn next(&mut self) -> Result<(), TargetError> {
         (self.offset, self.packets, self.since) = (0, 0, SystemTime::now());
         self.count += 1;
@@ -156,7 +156,7 @@ impl Output {
         rotation.packets.map_or(u64::MAX, |most| most.saturating_sub(self.packets).max(1))
     }
 
-    /// Returns the maximum size of a file in bytes.
+    /// Returns the maximum size of a rotated file in bytes; `None` if there is no maximum.
     pub(super) const fn limit(&self) -> Option<u64> {
         match &self.target {
             Target::Files(_, rotation) => rotation.bytes,
@@ -187,7 +187,8 @@ impl Output {
     /// with a whole block.
     pub(super) fn write(&mut self, bytes: &mut Pending) -> Result<(), TargetError> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        // If the disk is too full for all blocks, it may still accept a single one.
+        // True if the disk was too full for all pending blocks. The blocks are then written one by one, since some may
+        // still fit.
         let mut is_full = false;
         while !bytes.is_empty() {
             let mut part = bytes.rest();
@@ -254,14 +255,14 @@ impl Output {
     }
 }
 
-/// What a write does while the reader of a pipe or socket accepts no more bytes.
+/// Behaviour of a write while the reader of a pipe or socket accepts no more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteMode {
-    /// The target is no pipe or socket, so writes never wait for a reader.
+    /// The target is neither a pipe nor a socket, so writes never wait for a reader.
     NonBlocking,
-    /// Non-blocking: a write fails with `EAGAIN` if the file is not writable.
+    /// The pipe or socket is in non-blocking mode: if it is not writable, a write fails with `EAGAIN`.
     Eagain,
-    /// Blocking: the file must be polled before each write.
+    /// The pipe may be in blocking mode, so it must be polled before each write.
     Polled,
 }
 
@@ -284,8 +285,8 @@ fn create(path: &Path) -> io::Result<(File, WriteMode)> {
 /// The file stays locked with `flock` until it is closed. Pipes and devices are not locked.
 ///
 /// # Errors
-/// Fails with [`ErrorKind::ResourceBusy`] if another program or capture is writing the file, and if the file cannot be
-/// opened.
+/// Fails with [`ErrorKind::ResourceBusy`] if another program or capture is writing the file. Also fails if the file
+/// cannot be opened or truncated.
 pub fn create_alone(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.create(true).truncate(false).open(path)?;
     if file.metadata()?.is_file() {
@@ -303,7 +304,7 @@ pub fn create_alone(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
     Ok(file)
 }
 
-/// Returns the offset of the end of each of the consecutive pcapng blocks in `bytes`.
+/// Returns the end offset of each pcapng block in `blocks`.
 fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = 0;
     std::iter::from_fn(move || {
@@ -352,11 +353,11 @@ impl Pending {
     }
 }
 
-/// Reopens a stream so that writes to it never block.
+/// Opens a stream for the capture, and returns how to write to it without blocking.
 fn open_stream(stream: &OwnedFd) -> io::Result<(File, WriteMode)> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(stream)?.st_mode);
     if kind == FileType::Fifo {
-        // The stream's flags must not change, since other processes share the open file description.
+        // Other processes share the open file description, so its flags must not change. The pipe is opened again.
         let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
         let mut options = OpenOptions::new();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
@@ -381,8 +382,7 @@ fn open_stream(stream: &OwnedFd) -> io::Result<(File, WriteMode)> {
 /// is in UTC.
 fn numbered(path: &Path, number: u64, time: SystemTime) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    // A time after the year 9999 cannot be represented. Only a clock that was never set has such a time, so the year
-    // 1970 is used.
+    // A time after the year 9999 cannot be represented and can only come from a wrong clock. The year 1970 replaces it.
     let time = Timestamp::try_from(time).unwrap_or_default();
     let mut name = format!("{stem}_{number:05}_{}", time.strftime("%Y%m%d%H%M%S"));
     if let Some(extension) = path.extension() {

@@ -80,7 +80,7 @@ impl<S: PacketSource> PacketSource for TriggeredSource<S> {
 mod tests {
     use super::*;
 
-    /// A packet source whose trigger occurs after some packets.
+    /// A packet source whose trace has ended, with or without a trigger.
     struct Script {
         next: u64,
         end: u64,

@@ -15,7 +15,7 @@ use ib_os::poll;
 /// A reply, with the key of its connection. If the request was dropped, the reply is `None`.
 type PendingReply = (usize, Option<String>);
 
-/// A socket in the file system, which is removed when this is dropped.
+/// Path of a socket in the file system. The socket is removed when the value is dropped.
 #[derive(Debug)]
 pub struct ServedSocket(PathBuf);
 

@@ -3,12 +3,12 @@ use super::*;
 #[test]
 fn requests_get_replies_in_order() {
     let base = format!("ibfabric-console-{}", std::process::id());
-    let mut server = LineServer::bind(&base).expect("a free name");
+    let mut server = LineServer::bind(&base).expect("the name is free");
     assert!(LineServer::bind(&base).is_err(), "the name is in use");
     let client = std::thread::spawn(move || {
         let mut client = LineClient::connect(&base).expect("the server listens");
-        let long = client.exchange("one two").expect("an answer");
-        (long.len(), client.exchange("three").expect("an answer"))
+        let long = client.exchange("one two").expect("the server replies");
+        (long.len(), client.exchange("three").expect("the server replies"))
     });
     let key = loop {
         if let Some(&key) = server.accept().first() {
@@ -25,7 +25,7 @@ fn requests_get_replies_in_order() {
                 seen.push(line);
             }
             Received::Pending => std::thread::yield_now(),
-            Received::Closed => panic!("the client is still connected"),
+            Received::Closed => panic!("a connected client is reported as closed"),
         }
     }
     assert_eq!(seen, ["one two", "three"]);
@@ -38,42 +38,42 @@ fn requests_get_replies_in_order() {
     assert_eq!(client.join().expect("no panic"), (300_000, "short".to_owned()));
 }
 
-/// Connects a client to a server and returns the key of the connection.
+/// Connects a client to a server. Returns the client's socket, and the key of the connection if the server accepts it.
 fn connect(base: &str, server: &mut LineServer) -> (UnixStream, Option<usize>) {
-    let stream =
-        UnixStream::connect_addr(&name(base).expect("a name")).expect("the server listens");
+    let stream = UnixStream::connect_addr(&name(base).expect("the name is valid"))
+        .expect("the server listens");
     (stream, server.accept().first().copied())
 }
 
 #[test]
 fn stalled_client_does_not_block_others() {
     let base = format!("ibfabric-console-slow-{}", std::process::id());
-    let mut server = LineServer::bind(&base).expect("a free name");
+    let mut server = LineServer::bind(&base).expect("the name is free");
     let (mut slow, slow_key) = connect(&base, &mut server);
     let (mut quick, quick_key) = connect(&base, &mut server);
-    let (slow_key, quick_key) = (slow_key.expect("a key"), quick_key.expect("a key"));
-    slow.write_all(b"one\ntwo\n").expect("room");
+    let (slow_key, quick_key) = (slow_key.expect("accepted"), quick_key.expect("accepted"));
+    slow.write_all(b"one\ntwo\n").expect("the socket accepts the line");
     assert_eq!(server.next_line(slow_key), Received::Line("one".to_owned()));
     server.answer(slow_key, &"x".repeat(1_000_000));
     assert_eq!(
         server.next_line(slow_key),
         Received::Pending,
-        "the reply arrives before the disconnect"
+        "the client has not read the whole reply"
     );
-    quick.write_all(b"three\n").expect("room");
+    quick.write_all(b"three\n").expect("the socket accepts the line");
     assert_eq!(server.next_line(quick_key), Received::Line("three".to_owned()));
     let mut taken = 0;
     while taken <= 1_000_000 {
         let mut bytes = [0; 65_536];
         match server.next_line(slow_key) {
-            Received::Pending => taken += slow.read(&mut bytes).expect("an answer"),
+            Received::Pending => taken += slow.read(&mut bytes).expect("the server replies"),
             Received::Line(line) => {
                 assert_eq!(line, "two");
                 let left = 1_000_001 - taken;
-                slow.read_exact(&mut vec![0; left]).expect("the rest");
+                slow.read_exact(&mut vec![0; left]).expect("the rest of the reply arrives");
                 taken += left;
             }
-            Received::Closed => panic!("the console client still reads"),
+            Received::Closed => panic!("a connected client is reported as closed"),
         }
     }
     assert_eq!(taken, 1_000_001);
@@ -82,12 +82,12 @@ fn stalled_client_does_not_block_others() {
 #[test]
 fn client_of_a_full_server_reads_the_refusal() {
     let base = format!("ibfabric-console-refused-{}", std::process::id());
-    let mut server = LineServer::bind(&base).expect("a free name");
+    let mut server = LineServer::bind(&base).expect("the name is free");
     let _kept: Vec<_> = (0..MOST).map(|_| connect(&base, &mut server)).collect();
     let mut client = LineClient::connect(&base).expect("the server listens");
     assert!(server.accept().is_empty());
     // The server has disconnected before the client sends its request.
-    let answer = client.exchange("status").expect("a refusal");
+    let answer = client.exchange("status").expect("the server sends a refusal");
     let expected = refusal("too many control connections: 64 are open, the maximum");
     assert_eq!(answer, expected.trim_end());
     let error = client.exchange("status").expect_err("the connection is closed").kind();
@@ -97,7 +97,7 @@ fn client_of_a_full_server_reads_the_refusal() {
 #[test]
 fn refusals_are_sent_and_counted() {
     let base = format!("ibfabric-console-full-{}", std::process::id());
-    let mut server = LineServer::bind(&base).expect("a free name");
+    let mut server = LineServer::bind(&base).expect("the name is free");
     let kept: Vec<_> = (0..MOST).map(|_| connect(&base, &mut server)).collect();
     assert!(kept.iter().all(|(_, key)| key.is_some()));
     let (mut stream, key) = connect(&base, &mut server);
@@ -107,15 +107,15 @@ fn refusals_are_sent_and_counted() {
         .read_to_string(&mut answer)
         .expect("the server sends a reason and closes the connection");
     assert!(answer.starts_with("{\"ok\":false") && answer.contains("too many"), "{answer}");
-    let (mut stream, key) = kept.into_iter().next().expect("the first one");
+    let (mut stream, key) = kept.into_iter().next().expect("`kept` is not empty");
     let writer = std::thread::spawn(move || {
-        // The server closed the connection before the client had sent all data.
+        // The write may fail, since the server closes the connection before it has read all data.
         let _ = stream.write_all(&[b'x'; LONGEST + 5000]);
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
         answer
     });
-    let key = key.expect("a key");
+    let key = key.expect("the server has accepted the client");
     while server.next_line(key) != Received::Closed {
         std::thread::yield_now();
     }
@@ -128,13 +128,13 @@ fn refusals_are_sent_and_counted() {
 #[test]
 fn thread_serves_several_clients() {
     let base = format!("ibfabric-console-thread-{}", std::process::id());
-    let server = LineServer::bind(&base).expect("a free name");
-    server.serve(|line| line.repeat(100_000)).expect("a thread");
+    let server = LineServer::bind(&base).expect("the name is free");
+    server.serve(|line| line.repeat(100_000)).expect("a thread can be created");
     let mut idle = LineClient::connect(&base).expect("the server listens");
     let mut one = LineClient::connect(&base).expect("the server listens");
     for line in ["a", "bc"] {
-        assert_eq!(one.exchange(line).expect("an answer").len(), 100_000 * line.len());
+        assert_eq!(one.exchange(line).expect("the server replies").len(), 100_000 * line.len());
     }
     drop(one);
-    assert_eq!(idle.exchange("d").expect("an answer").len(), 100_000);
+    assert_eq!(idle.exchange("d").expect("the server replies").len(), 100_000);
 }

@@ -1,11 +1,14 @@
 use super::*;
 
+/// Any free port of the loopback device.
+const LOOPBACK: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
 /// Sends a request to a server of the page `up 1` and returns the response.
 fn request(request: &str) -> String {
-    let server = PageServer::bind(0).expect("a free port");
-    let address = server.address().expect("an address");
-    assert!(address.ip().is_loopback());
-    server.serve(|| "up 1\n".to_owned()).expect("a thread");
+    let server = PageServer::bind(LOOPBACK).expect("a port is free");
+    let address = server.address().expect("the listener has an address");
+    server.serve(|| "up 1\n".to_owned()).expect("a thread can be created");
     let mut stream = TcpStream::connect(address).expect("connected");
     stream.write_all(request.as_bytes()).expect("sent");
     let mut answer = String::new();
@@ -37,13 +40,13 @@ fn other_paths_and_methods_are_errors() {
 
 #[test]
 fn idle_clients_do_not_block_others() {
-    let server = PageServer::bind(0).expect("a free port");
-    let address = server.address().expect("an address");
-    server.serve(|| "up 1\n".to_owned()).expect("a thread");
+    let server = PageServer::bind(LOOPBACK).expect("a port is free");
+    let address = server.address().expect("the listener has an address");
+    server.serve(|| "up 1\n".to_owned()).expect("a thread can be created");
     let silent: Vec<TcpStream> =
         (0..80).map(|_| TcpStream::connect(address).expect("connected")).collect();
     let mut stream = TcpStream::connect(address).expect("connected");
-    stream.set_read_timeout(Some(CLIENT_TIMEOUT / 2)).expect("a limit");
+    stream.set_read_timeout(Some(CLIENT_TIMEOUT / 2)).expect("the socket accepts a read timeout");
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
     let mut answer = String::new();
     stream

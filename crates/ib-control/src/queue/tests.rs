@@ -3,7 +3,7 @@ use ib_os::alarm::Alarm;
 
 #[test]
 fn responses_come_at_once_later_or_never() {
-    let alarm = Alarm::new().expect("files");
+    let alarm = Alarm::new().expect("file descriptors are available");
     let (sender, mut queue) = request_queue(alarm.bell());
     assert!(!queue.has_request() && queue.take().is_none());
     let client = sender.clone();

@@ -1,5 +1,6 @@
 //! Configuration of the ACM daemon.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Default path of the service's Unix socket, the same as ibacm's.
@@ -30,13 +31,11 @@ pub struct AcmConfig {
     /// The Unix socket for clients. If both `socket` and `tcp` are `None`, the options file decides where the service
     /// listens.
     pub socket: Option<PathBuf>,
-    /// The TCP port for clients.
-    pub tcp: Option<u16>,
+    /// The TCP address for clients.
+    pub tcp: Option<SocketAddr>,
     /// How long the daemon polls for another request before it sleeps, in microseconds.
     pub spin: u64,
-    /// True if clients on other machines may connect to the TCP port `tcp`.
-    pub open: bool,
-    /// Directory of the configuration files. It must exist unless it is `/etc/rdma`, the default.
+    /// Directory of the default configuration files.
     pub config: PathBuf,
     /// The options file; `None` for the default one.
     pub options: Option<PathBuf>,
@@ -44,8 +43,8 @@ pub struct AcmConfig {
     pub addresses: Option<PathBuf>,
     /// The log file; `stdout` and `stderr` stand for the standard streams.
     pub log: Option<PathBuf>,
-    /// The TCP port at the loopback address on which metrics are served.
-    pub metrics_port: Option<u16>,
+    /// The TCP address at which metrics are served.
+    pub metrics: Option<SocketAddr>,
     /// Maximum number of simultaneously connected clients.
     pub max_clients: u32,
     /// True if systemd has opened the sockets for clients.

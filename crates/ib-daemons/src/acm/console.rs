@@ -10,8 +10,9 @@ use ib_control::queue::RequestSender;
 use ib_os::clock;
 use ib_wire::acm::PerfCounters;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::data::{AcmCachedAddress, AcmEndpoint, AcmFlushed, AcmStatus};
 use super::metrics;
 use super::server::Server;
 
@@ -74,14 +75,15 @@ impl AcmRequest {
             },
             Self::Flush => {
                 let count = service.flush();
-                Ok((format!("removed {count} cached addresses"), json!({ "forgotten": count })))
+                let data = AcmFlushed { forgotten: count };
+                Ok((format!("removed {count} cached addresses"), value(data)))
             }
             Self::Reload => {
                 let text = "the files were read again; the log contains warnings about them";
                 Ok((text.to_owned(), Value::Null))
             }
             Self::Metrics => {
-                Ok((metrics::page(service, server), metrics::to_json(service, server)))
+                Ok((metrics::page(service, server), value(metrics::counts(service, server))))
             }
         };
         Reply::from(result).to_line()
@@ -98,6 +100,11 @@ pub(super) fn request_metrics(requests: &RequestSender) -> String {
     let line = serde_json::to_string(&AcmRequest::Metrics).expect("a request can be serialised");
     let reply = requests.request(&line).and_then(|reply| serde_json::from_str(&reply).ok());
     reply.map(|reply: Reply| reply.text).unwrap_or_default()
+}
+
+/// Returns data as a JSON value.
+fn value(data: impl Serialize) -> Value {
+    serde_json::to_value(data).expect("texts and numbers can be converted to JSON")
 }
 
 fn status(service: &Service, server: &Server) -> (String, Value) {
@@ -135,23 +142,29 @@ fn status(service: &Service, server: &Server) -> (String, Value) {
         let _ = writeln!(text, "{}: {value}", name.replace('_', " "));
     }
     let endpoint = |it: &EndpointView| {
-        let addresses: Vec<String> = it.addresses.iter().map(Address::to_string).collect();
-        let groups: Vec<String> = it.groups.iter().map(ToString::to_string).collect();
         let values = PerfCounters::NAMES.iter().zip(it.counters.values());
-        let counters: serde_json::Map<String, Value> = values
-            .map(|(name, value)| (name.to_lowercase().replace(' ', "_"), value.into()))
-            .collect();
-        json!({
-            "device": it.device, "port": it.port, "pkey": it.p_key.0, "up": it.is_up,
-            "addresses": addresses, "groups": groups, "known": it.cached_addresses, "peers": it.cached_peers,
-            "counters": counters, "datagrams": it.has_datagrams,
-        })
+        AcmEndpoint {
+            device: it.device.to_string(),
+            port: it.port,
+            pkey: it.p_key.0,
+            up: it.is_up,
+            addresses: it.addresses.iter().map(Address::to_string).collect(),
+            groups: it.groups.iter().map(ToString::to_string).collect(),
+            known: it.cached_addresses,
+            peers: it.cached_peers,
+            counters: values
+                .map(|(name, value)| (name.to_lowercase().replace(' ', "_"), value))
+                .collect(),
+            datagrams: it.has_datagrams,
+        }
     };
-    let data = json!({
-        "endpoints": endpoints.iter().map(endpoint).collect::<Vec<_>>(),
-        "programs": clients, "waiting": pending, "counts": metrics::to_json(service, server),
-    });
-    (text, data)
+    let data = AcmStatus {
+        endpoints: endpoints.iter().map(endpoint).collect(),
+        programs: clients,
+        waiting: pending,
+        counts: metrics::counts(service, server),
+    };
+    (text, value(data))
 }
 
 fn known(service: &Service, address: Option<&Address>) -> (String, Value) {
@@ -168,14 +181,16 @@ fn known(service: &Service, address: Option<&Address>) -> (String, Value) {
     if known.is_empty() {
         text.push_str("no cached addresses\n");
     }
-    let view = |it: &CachedAddressView| {
-        json!({
-            "address": it.address.to_string(), "gid": it.gid.to_string(), "lid": it.lid,
-            "qpn": it.qpn, "age_s": it.age.as_secs(), "preloaded": it.is_preloaded,
-            "sa_route": it.route.is_some(),
-        })
+    let view = |it: &CachedAddressView| AcmCachedAddress {
+        address: it.address.to_string(),
+        gid: it.gid.to_string(),
+        lid: it.lid,
+        qpn: it.qpn,
+        age_s: it.age.as_secs(),
+        preloaded: it.is_preloaded,
+        sa_route: it.route.is_some(),
     };
-    (text, known.iter().map(view).collect())
+    (text, value(known.iter().map(view).collect::<Vec<_>>()))
 }
 
 #[cfg(test)]

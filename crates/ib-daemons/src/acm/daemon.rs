@@ -137,12 +137,10 @@ impl Daemon {
         let ports = OpenPort::open_all(&args.ports, &settings, &mut server)?;
         let (sender, requests) = request_queue(alarm.bell());
         serve_console(server.unix_path().as_deref(), sender.clone(), &log);
-        if let Some(port) = args.metrics_port {
-            let failed = |error| {
-                let place = format!("port {port} of localhost");
-                DaemonError::Failed(format!("cannot serve metrics on {place}: {error}"))
-            };
-            let page = PageServer::bind(port).map_err(failed)?;
+        if let Some(address) = args.metrics {
+            let failed =
+                |error| DaemonError::Failed(format!("cannot serve metrics at {address}: {error}"));
+            let page = PageServer::bind(address).map_err(failed)?;
             page.serve(move || console::request_metrics(&sender)).map_err(failed)?;
         }
         let alarm = (alarm, index);
@@ -423,7 +421,7 @@ fn listen_options(args: &AcmConfig, settings: &Settings) -> ServerOptions {
     };
     let mut options = ServerOptions {
         unix: args.socket.clone(),
-        tcp: args.tcp.map(|port| own_port(args.open, port)).into_iter().collect(),
+        tcp: args.tcp.into_iter().collect(),
         max_clients: args.max_clients as usize,
         is_socket_activated: args.systemd,
     };

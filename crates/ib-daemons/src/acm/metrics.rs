@@ -1,10 +1,11 @@
 //! Metrics of the ACM service for Prometheus.
 
+use std::collections::BTreeMap;
+
 use ib_acm::Service;
 use ib_acm::service::EndpointView;
 use ib_types::prometheus::{MetricType, Page};
 use ib_wire::acm::PerfCounters;
-use serde_json::Value;
 
 use super::server::Server;
 
@@ -98,9 +99,6 @@ pub(super) fn page(service: &Service, server: &Server) -> String {
 }
 
 /// Returns the counters as a JSON object.
-pub(super) fn to_json(service: &Service, server: &Server) -> Value {
-    counters(service, server)
-        .into_iter()
-        .map(|(name, _, value)| (name.to_owned(), Value::from(value)))
-        .collect()
+pub(super) fn counts(service: &Service, server: &Server) -> BTreeMap<String, u64> {
+    counters(service, server).into_iter().map(|(name, _, value)| (name.to_owned(), value)).collect()
 }

@@ -17,12 +17,13 @@ use ib_os::signals::{Order, Orders};
 use ib_rnbd::ReadMode;
 use ib_storage::nbd::Backing as _;
 use ib_storage::rtrs::RemoteDisk;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::config::RemoteDeviceConfig;
 use super::remote::{self, Use};
 use crate::error::DaemonError;
-use crate::message::say;
+use crate::message::{note, say};
 
 mod config;
 mod pattern;
@@ -40,7 +41,7 @@ const PRINTED_ERRORS: u64 = 10;
 const TRIES: u32 = 64;
 
 /// Results of a benchmark. The field names are JSON keys.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BenchReport {
     /// Name of the measured device.
     pub device: String,
@@ -72,10 +73,12 @@ pub struct BenchReport {
     pub failovers: u64,
     /// Number of times that a path was reconnected.
     pub reconnects: u64,
+    /// True if a signal stopped the benchmark early.
+    pub interrupted: bool,
 }
 
 /// Percentiles of latencies in microseconds. The field names are JSON keys.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Latency {
     /// The shortest latency.
     pub min: f64,
@@ -136,7 +139,7 @@ fn measure(
         bench.read_back(disk)?;
     }
     if bench.is_ended {
-        say!("interrupted: the results cover the time until now");
+        note!("interrupted: the results cover the time until now");
     }
     Ok(bench.report(device, disk))
 }
@@ -386,6 +389,7 @@ impl<'a> Bench<'a> {
             errors: self.errors,
             failovers: stats().map(|it| it.failed_over).sum(),
             reconnects: stats().map(|it| it.reconnects.succeeded).sum(),
+            interrupted: self.is_ended,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Configuration of RTRS servers and clients.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,8 +48,8 @@ impl LinkConfig {
 pub struct ControlConfig {
     /// Path of the control socket; `None` for no socket.
     pub control: Option<PathBuf>,
-    /// TCP port at the loopback address on which metrics are served.
-    pub metrics_port: Option<u16>,
+    /// The TCP address at which metrics are served.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// Configuration of a client's session and of the remote device that it opens.
@@ -104,11 +104,11 @@ pub enum Store {
 /// Configuration of an RTRS server that exports block devices.
 #[derive(Clone, Debug)]
 pub struct RtrsServeConfig {
-    /// IP addresses of the HCAs that listen for clients; empty in a simulated fabric.
-    pub listen: Vec<IpAddr>,
+    /// IP addresses of the HCAs that listen for clients, with their `rdma_cm` ports; empty in a simulated fabric.
+    pub listen: Vec<SocketAddr>,
     /// Exported devices.
     pub export: Vec<Export>,
-    /// `rdma_cm` port on which the server listens.
+    /// `rdma_cm` port of the HCAs in a simulated fabric.
     pub port: u16,
     /// Maximum number of outstanding requests of each session.
     pub queue_depth: u64,

@@ -11,11 +11,11 @@ use crate::error::DaemonError;
 
 /// Opens the control socket and the metrics server, as far as they are configured.
 pub(super) fn open(args: &ControlConfig) -> Result<Option<Control>, DaemonError> {
-    let (socket, port) = (args.control.as_deref(), args.metrics_port);
-    if socket.is_none() && port.is_none() {
+    let (socket, metrics) = (args.control.as_deref(), args.metrics);
+    if socket.is_none() && metrics.is_none() {
         return Ok(None);
     }
-    Control::open(socket, port).map(Some).map_err(DaemonError::failed)
+    Control::open(socket, metrics).map(Some).map_err(DaemonError::failed)
 }
 
 /// Returns the function that finds the HCA and the route of a path that is added over the control socket.

@@ -8,7 +8,7 @@ use ib_os::signals::{Order, Orders};
 use ib_storage::rtrs::mount::TreeMount;
 
 use crate::error::{DaemonError, Verdict};
-use crate::message::say;
+use crate::message::note;
 
 /// Serves statistics and control of RTRS processes as files in `dir`. Ends when a signal stops this process or `dir` is
 /// unmounted.
@@ -29,7 +29,7 @@ pub fn mount(dir: &Path, control: &[PathBuf], out: &mut dyn Write) -> Result<Ver
             return Ok(Verdict::Good);
         }
         if mount.is_over() {
-            say!("{}: the file system was unmounted", dir.display());
+            note!("{}: the file system was unmounted", dir.display());
             return Ok(Verdict::Good);
         }
         alarm.wait().map_err(failed)?;

@@ -13,7 +13,7 @@ use ib_types::Instant;
 use super::config::NbdConfig;
 use super::remote::{self, Opened, Use};
 use crate::error::{DaemonError, Verdict};
-use crate::message::say;
+use crate::message::note;
 
 /// Block size in bytes that the NBD server recommends to its clients.
 const PREFERRED: u32 = 4096;
@@ -61,7 +61,7 @@ fn offer(
         alarm.silence();
         let moved = disk.progress().map_err(failed)? | server.progress(disk);
         while let Some(why) = server.poll_failed() {
-            say!("an NBD client has disconnected: {why}");
+            note!("an NBD client has disconnected: {why}");
         }
         if !remote::print_events(disk, &mut last_failure) {
             return Err(DaemonError::Reported);

@@ -17,7 +17,7 @@ use super::control;
 use super::paths::PathSources;
 use crate::error::DaemonError;
 use crate::input;
-use crate::message::say;
+use crate::message::{note, say};
 use crate::own_capture::Tracing;
 
 /// How the caller uses a remote device.
@@ -96,7 +96,7 @@ fn until_open(
             disk.retry_open();
         }
         if orders.take() == Some(Order::End) {
-            return Err(DaemonError::Failed(format!(
+            return Err(DaemonError::Interrupted(format!(
                 "{}: interrupted before it was open",
                 args.device
             )));
@@ -108,7 +108,7 @@ fn until_open(
                 RemoteEvent::Refused(_, error) if error.is_temporary() => {
                     let failure = error.to_string();
                     if why.as_ref() != Some(&failure) {
-                        say!("{failure}; retrying");
+                        note!("{failure}; retrying");
                     }
                     why = Some(failure);
                     again = clock::now() + RETRY;
@@ -120,7 +120,7 @@ fn until_open(
                         return Err(DaemonError::Failed(failure));
                     }
                     if why.as_ref() != Some(&failure) {
-                        say!("{failure}{}", if retried { "; retrying" } else { "" });
+                        note!("{failure}{}", if retried { "; retrying" } else { "" });
                     }
                     why = Some(failure);
                 }
@@ -164,20 +164,20 @@ pub fn print_events(disk: &mut RemoteDisk, last_failure: &mut Option<String>) ->
                 say!("{why}");
                 return false;
             }
-            RemoteEvent::Opened(..) => say!("the device is open again"),
+            RemoteEvent::Opened(..) => note!("the device is open again"),
             RemoteEvent::Session(ClientEvent::PathDown { path, why, retried }) => {
                 let then = if retried { "; retrying" } else { "" };
                 let failure = format!("{}: {why}{then}", path_name(disk, path));
                 if last_failure.as_ref() != Some(&failure) {
-                    say!("{failure}");
+                    note!("{failure}");
                 }
                 *last_failure = Some(failure);
             }
             RemoteEvent::Session(ClientEvent::PathUp(path)) => {
                 *last_failure = None;
-                say!("{}: connected", path_name(disk, path));
+                note!("{}: connected", path_name(disk, path));
             }
-            RemoteEvent::Session(ClientEvent::Lost) => say!("no path is connected; requests wait"),
+            RemoteEvent::Session(ClientEvent::Lost) => note!("no path is connected; requests wait"),
             RemoteEvent::Session(_) => {}
         }
     }

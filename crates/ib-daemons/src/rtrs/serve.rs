@@ -18,7 +18,7 @@ use super::control;
 use super::paths::{adapter, attach_all};
 use super::remote::key;
 use crate::error::{DaemonError, Verdict};
-use crate::message::say;
+use crate::message::note;
 use crate::own_capture::Tracing;
 
 /// Exports block devices until a signal stops the process.
@@ -29,10 +29,11 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     let mut devices = Devices::new();
     let mut adapters = Vec::new();
     for address in &args.listen {
-        adapters.push((address.to_string(), devices.add(adapter(*address, &args.link)?)));
+        let device = devices.add(adapter(address.ip(), &args.link)?);
+        adapters.push((address.ip().to_string(), device, address.port()));
     }
     for (name, device) in attach_all(&args.link)? {
-        adapters.push((name, devices.add(device)));
+        adapters.push((name, devices.add(device), args.port));
     }
     let config = ServerConfig {
         queue_depth: args.queue_depth as u16,
@@ -66,14 +67,14 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
         };
         let disk = disk.map_err(DaemonError::failed)?;
         if disk.geometry().read_only {
-            say!("{}: the file is not writable: the export is read-only", export.name);
+            note!("{}: the file is not writable: the export is read-only", export.name);
         }
         if let Store::File(path) = &export.store
             && let Ok(found) = std::fs::metadata(path)
             && let Some(rest @ 1..) = found.len().checked_sub(disk.geometry().size)
             && found.is_file()
         {
-            say!(
+            note!(
                 "{}: the last {rest} bytes of {} are not a whole block and are not exported",
                 export.name,
                 path.display()
@@ -81,10 +82,9 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
         }
         server.offer(&export.name, disk).map_err(DaemonError::failed)?;
     }
-    for (name, adapter) in adapters {
-        let failed =
-            |error| DaemonError::failed(format_args!("{name} port {}: {error}", args.port));
-        server.listen(adapter, args.port).map_err(failed)?;
+    for (name, adapter, port) in adapters {
+        let failed = |error| DaemonError::failed(format_args!("{name} port {port}: {error}"));
+        server.listen(adapter, port).map_err(failed)?;
     }
     let failed = |error| DaemonError::failed(format_args!("cannot wait for signals: {error}"));
     let mut orders = Orders::catch_end(&server.bell()).map_err(failed)?;
@@ -115,7 +115,7 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
             tracing.finish(server.devices());
             for (name, counts) in server.counts() {
                 let DeviceCounts { reads, writes, flushes, discards } = counts;
-                say!(
+                note!(
                     "{name}: reads {reads}, writes {writes}, flushes {flushes}, discards {discards}"
                 );
             }
@@ -159,8 +159,8 @@ impl Reporter {
         }
         match self.budget.0 {
             0 => return,
-            1 => say!("further messages are suppressed for a minute"),
-            _ => say!("{line}"),
+            1 => note!("further messages are suppressed for a minute"),
+            _ => note!("{line}"),
         }
         self.budget.0 -= 1;
         self.printed.insert(line, now);
@@ -172,22 +172,22 @@ impl Reporter {
         match event {
             ServerEvent::SessionUp { session, name } => {
                 let name = escaped(&String::from_utf8_lossy(name)).to_string();
-                say!("session {name}: connected");
+                note!("session {name}: connected");
                 self.sessions.insert(*session, name);
             }
             ServerEvent::SessionDown { session } => {
                 let name = self.sessions.remove(session).unwrap_or_default();
-                say!("session {name}: ended");
+                note!("session {name}: ended");
             }
             ServerEvent::PathUp { session: id, path } => {
                 let address =
                     server.rtrs().address(*path).map_or_else(String::new, |it| it.to_string());
-                say!("session {}: path {address} connected", session(self, id));
+                note!("session {}: path {address} connected", session(self, id));
                 self.paths.insert(*path, address);
             }
             ServerEvent::PathDown { session: id, path, why } => {
                 let address = self.paths.remove(path).unwrap_or_default();
-                say!("session {}: path {address} ended: {why}", session(self, id));
+                note!("session {}: path {address} ended: {why}", session(self, id));
             }
             ServerEvent::Refused { from, why } => {
                 let from = address_of(*from);

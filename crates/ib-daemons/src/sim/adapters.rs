@@ -26,7 +26,7 @@ use ib_wire::packet::Bth;
 
 use super::record::Recorder;
 use crate::error::DaemonError;
-use crate::message::say;
+use crate::message::note;
 
 mod admission;
 mod ports;
@@ -235,7 +235,7 @@ impl Adapters {
                 self.release(port);
             } else if is_dead {
                 let (node, number) = sim.place(port);
-                say!(
+                note!(
                     "the process of the HCA at port {number} of {} was killed: the port is down",
                     sim.node_name(node)
                 );

@@ -11,7 +11,7 @@ use ib_topology::PortId;
 
 use super::sink::Sink;
 use crate::error::DaemonError;
-use crate::message::say;
+use crate::message::{note, say};
 use crate::own_capture;
 
 /// A capture file that is being written.
@@ -51,7 +51,7 @@ impl Capture {
         let is_left =
             matches!(&error, WriteError::Io(error) if error.kind() == ErrorKind::BrokenPipe);
         if is_left {
-            say!("the reader of the capture has disconnected: the capture stops");
+            note!("the reader of the capture has disconnected: the capture stops");
         } else {
             let path = self.writer.get_ref().path().display();
             say!("{path}: {error}: the capture stops, the fabric keeps running");

@@ -8,7 +8,7 @@ use ib_types::Instant;
 use super::record::Recorder;
 use crate::error::DaemonError;
 use crate::log::Listener;
-use crate::message::say;
+use crate::message::note;
 use crate::sm::{Daemon, ManagerOptions, News, Shown, hosted};
 
 /// An SM that runs within the simulator's process.
@@ -94,7 +94,7 @@ impl Manager {
                     News::NoPlan(_) if !self.was_up => return Err(DaemonError::Reported),
                     News::NoPlan(_) => {}
                     News::Standby(other) => {
-                        say!("the fabric has another SM: {other}");
+                        note!("the fabric has another SM: {other}");
                         self.was_up = true;
                     }
                 }

@@ -202,7 +202,7 @@ impl SimServer {
         if self.is_ready {
             Ok(())
         } else {
-            Err(DaemonError::Failed(
+            Err(DaemonError::Interrupted(
                 "a signal has stopped the simulator before it was READY".to_owned(),
             ))
         }

@@ -5,16 +5,23 @@ use std::fmt::Write as _;
 
 use ib_control::lines::Reply;
 use ib_routing::engine::{Refusal, reason};
-use ib_routing::{EngineKind, NO_PATH, SwitchId};
-use ib_sm::{Alarm, PortStatus, TableQuality};
+use ib_routing::{NO_PATH, SwitchId};
+use ib_sm::{PortStatus, TableQuality};
 use ib_types::Guid;
-use ib_wire::mad::sm::SmState;
+use ib_wire::mad::sm::{SmInfo, SmState};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::metrics;
 use super::shared::{Last, Shared, ShownAlarm, State};
 use crate::text::counted;
+
+pub(super) mod data;
+
+use data::{
+    AlarmData, MetricSample, OtherManager, Quality, Refused, RoutedSwitch, SmRoutes, SmStatus,
+    SmTable, SweepTimes, TableEntry, UpSubnet,
+};
 
 /// A request to a running SM. It is sent as a line of JSON, such as `"status"` or `{"routes":{"switch":null}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +94,7 @@ fn status(state: &State) -> Answer {
     let word = state_word(info.state);
     let mut text =
         format!("{word}, priority {}, at port {}; {}\n", info.priority, info.guid, state.activity);
-    let mut up = Value::Null;
+    let mut up = None;
     if let Some(last) = &state.last {
         let Last { report, at } = &**last;
         let seconds = at.elapsed().unwrap_or_default().as_secs_f64();
@@ -104,23 +111,21 @@ fn status(state: &State) -> Answer {
         .expect("writing to memory succeeds");
         let refusals = refusals(&report.plan.refusals, &mut text);
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
-        up = json!({
-            "seconds_ago": seconds,
-            "nodes": report.nodes,
-            "switches": report.plan.switches.len(),
-            "lids": lids,
-            "engine": engine,
-            "refusals": refusals,
-            "cached": report.cached,
-            "unreachable": state.quality.map(|it| it.unreachable),
-            "unreachable_host_pairs": state.quality.map(|it| it.unreachable_host_pairs),
-            "credit_loops": state.quality.map(|it| it.credit_loops),
-            "smps": report.smps,
-            "retries": report.retries,
-            "ms": {
-                "discover": ms(report.discover),
-                "plan": ms(report.plan_time),
-                "program": ms(report.program),
+        up = Some(UpSubnet {
+            seconds_ago: seconds,
+            nodes: report.nodes,
+            switches: report.plan.switches.len(),
+            lids,
+            engine,
+            refusals,
+            cached: report.cached,
+            quality: quality(state),
+            smps: report.smps,
+            retries: report.retries,
+            ms: SweepTimes {
+                discover: ms(report.discover),
+                plan: ms(report.plan_time),
+                program: ms(report.program),
             },
         });
     }
@@ -154,62 +159,51 @@ fn status(state: &State) -> Answer {
     for fault in state.faults.iter() {
         writeln!(text, "fault: {fault}").expect("writing to memory succeeds");
     }
-    let managers = state.managers.iter().map(|(name, guid, info)| {
-        json!({
-            "guid": guid.to_string(),
-            "name": name,
-            "state": state_word(info.state),
-            "priority": info.priority,
-        })
-    });
-    let data = json!({
-        "state": word,
-        "priority": info.priority,
-        "guid": info.guid.to_string(),
-        "activity": state.activity,
-        "requested": state.requested,
-        "up": up,
-        "sweeps": counters.sweeps,
-        "light_sweeps": counters.light_sweeps,
-        "followed": counters.partial_discoveries,
-        "traps": counters.traps,
-        "smps": traffic.sent,
-        "retries": traffic.retries,
-        "managers": managers.collect::<Vec<_>>(),
-        "no_plan": state.no_plan,
-        "alarms": state.alarms.iter().map(alarm_data).collect::<Vec<_>>(),
-        "rejected": state.rejected,
-        "faults": *state.faults,
-    });
-    (text, data)
+    let manager = |(name, guid, info): &(String, Guid, SmInfo)| OtherManager {
+        guid: guid.to_string(),
+        name: name.clone(),
+        state: state_word(info.state),
+        priority: info.priority,
+    };
+    let data = SmStatus {
+        state: word,
+        priority: info.priority,
+        guid: info.guid.to_string(),
+        activity: state.activity,
+        requested: state.requested.clone(),
+        up,
+        sweeps: counters.sweeps,
+        light_sweeps: counters.light_sweeps,
+        followed: counters.partial_discoveries,
+        traps: counters.traps,
+        smps: traffic.sent,
+        retries: traffic.retries,
+        managers: state.managers.iter().map(manager).collect(),
+        no_plan: state.no_plan.clone(),
+        alarms: state.alarms.iter().map(AlarmData::from).collect(),
+        rejected: state.rejected.clone(),
+        faults: state.faults.to_vec(),
+    };
+    (text, value(data))
 }
 
 /// Returns an alarm as JSON.
 pub(super) fn alarm_data(shown: &ShownAlarm) -> Value {
-    let ShownAlarm { alarm, since } = shown;
-    let engine = |engine: &Option<EngineKind>| engine.map(EngineKind::name);
-    let mut data = match alarm {
-        Alarm::CreditLoops { engine: own, loops, first, avoided_by, tried } => json!({
-            "engine": own.name(),
-            "loops": loops,
-            "first": first,
-            "avoided_by": engine(avoided_by),
-            "tried": tried.iter().map(|it| it.name()).collect::<Vec<_>>(),
-        }),
-        Alarm::Unreachable { host_pairs, pairs, first, reached_by } => json!({
-            "host_pairs": host_pairs,
-            "pairs": pairs,
-            "first": first,
-            "reached_by": engine(reached_by),
-        }),
-        Alarm::NoPlan { reason } => json!({ "reason": reason }),
-        _ => json!({}),
-    };
-    let since = since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    data["kind"] = alarm.kind().name().into();
-    data["since"] = since.as_secs_f64().into();
-    data["text"] = alarm.to_string().into();
-    data
+    value(AlarmData::from(shown))
+}
+
+/// Returns data as a JSON value.
+fn value(data: impl Serialize) -> Value {
+    serde_json::to_value(data).expect("texts and numbers can be converted to JSON")
+}
+
+/// Returns the problems of the forwarding tables in the switches.
+fn quality(state: &State) -> Quality {
+    Quality {
+        unreachable: state.quality.map(|it| it.unreachable),
+        unreachable_host_pairs: state.quality.map(|it| it.unreachable_host_pairs),
+        credit_loops: state.quality.map(|it| it.credit_loops),
+    }
 }
 
 /// Describes the quality of the LFTs that are in use.
@@ -218,13 +212,13 @@ pub(super) fn quality_words(quality: Option<TableQuality>) -> String {
     format!("{} unreachable, {}", quality.unreachable, counted(quality.credit_loops, "credit loop"))
 }
 
-/// Lists the engines that could not route the subnet. Appends them to `text` and returns them as JSON.
-fn refusals(refusals: &[Refusal], text: &mut String) -> Vec<Value> {
+/// Lists the engines that could not route the subnet. Appends them to `text` and returns them as data.
+fn refusals(refusals: &[Refusal], text: &mut String) -> Vec<Refused> {
     let said = refusals.iter().map(|refusal| {
         let (engine, reason) = (refusal.0, reason(refusal));
         writeln!(text, "{engine} cannot route this subnet: {reason}")
             .expect("writing to memory succeeds");
-        json!({ "engine": engine.name(), "reason": reason })
+        Refused { engine: engine.name(), reason }
     });
     said.collect()
 }
@@ -258,27 +252,25 @@ fn routes(state: &State) -> Result<Answer, String> {
     let mut text =
         format!("{engine} (configured: {}); {}\n", state.requested, quality_words(state.quality));
     let refusals = refusals(&plan.refusals, &mut text);
-    let rows: Vec<Value> = switches(state, last)
+    let rows: Vec<RoutedSwitch> = switches(state, last)
         .into_iter()
         .map(|(guid, lid, name)| {
             writeln!(text, "{guid} LID {lid} '{name}'").expect("writing to memory succeeds");
-            json!({ "guid": guid.to_string(), "lid": lid, "name": name })
+            RoutedSwitch { guid: guid.to_string(), lid, name: name.to_owned() }
         })
         .collect();
-    let data = json!({
-        "engine": engine,
-        "requested": state.requested,
-        "cached": last.report.cached,
-        "refusals": refusals,
-        "warnings": plan.warnings,
-        "kept": plan.is_kept,
-        "unreachable": state.quality.map(|it| it.unreachable),
-        "unreachable_host_pairs": state.quality.map(|it| it.unreachable_host_pairs),
-        "credit_loops": state.quality.map(|it| it.credit_loops),
-        "max_lid": plan.max_lid,
-        "switches": rows,
-    });
-    Ok((text, data))
+    let data = SmRoutes {
+        engine,
+        requested: state.requested.clone(),
+        cached: last.report.cached,
+        refusals,
+        warnings: plan.warnings.clone(),
+        kept: plan.is_kept,
+        quality: quality(state),
+        max_lid: plan.max_lid,
+        switches: rows,
+    };
+    Ok((text, value(data)))
 }
 
 /// Returns the LFT of a switch in the output format of `opensm-lfts.dump`.
@@ -315,17 +307,14 @@ fn table(state: &State, wanted: &str) -> Result<Answer, String> {
             None => writeln!(text, "{lid:#06x} {port:03}"),
         }
         .expect("writing to memory succeeds");
-        entries.push(json!({ "lid": lid, "port": port }));
+        entries.push(TableEntry { lid, port });
     }
-    let data = json!({ "guid": guid.to_string(), "lid": lid, "name": name, "entries": entries });
-    Ok((text, data))
+    let switch = RoutedSwitch { guid: guid.to_string(), lid, name: name.to_owned() };
+    Ok((text, value(SmTable { switch, entries })))
 }
 
 fn metrics_data(state: &State) -> Value {
-    let samples = metrics::samples(state).into_iter().map(|sample| {
-        let labels: serde_json::Map<String, Value> =
-            sample.labels.into_iter().map(|(k, v)| (k.to_owned(), Value::from(v))).collect();
-        json!({ "name": sample.name, "labels": labels, "value": sample.value })
-    });
-    Value::from(samples.collect::<Vec<_>>())
+    let samples: Vec<MetricSample> =
+        metrics::samples(state).into_iter().map(MetricSample::from).collect();
+    value(samples)
 }

@@ -158,11 +158,15 @@ impl<'r, 's> Driver<'r, 's> {
     /// Runs one round of the event loop: handles signals, due work and input. Returns the daemon's result if the loop
     /// must end.
     fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
-        let Self { port, daemon, alarm, orders, .. } = self;
+        let Self { port, daemon, alarm, orders, options, .. } = self;
         // The alarm is reset first, so that signals and console requests that arrive from now on end the next wait.
         alarm.silence();
         while let Some(order) = orders.take() {
             match order {
+                Order::End if options.once && !options.as_opensm => {
+                    let message = "a signal has stopped the SM before the subnet was up";
+                    return Err(DaemonError::Interrupted(message.to_owned()));
+                }
                 Order::End => return Ok(Some(Verdict::Good)),
                 Order::Reload => daemon.reload(port.now()),
                 Order::ReopenLog => daemon.reopen_log(),
@@ -287,7 +291,7 @@ pub(super) fn serve(
             bound = LineServer::bind(&other);
             if bound.is_ok() {
                 let why = format!("@{name}:console belongs to another SM");
-                let hint = format!("use `ibfabric sm ctl --socket {other}` for this one");
+                let hint = format!("use `ibfabric sm ctl --name {other}` for this one");
                 log.note(INFO, &format!("{why}: {hint}"));
             }
         }
@@ -303,18 +307,13 @@ pub(super) fn serve(
             return Err(DaemonError::Failed(message));
         }
         Err(_) if options.once => {}
-        Err(error) => log.note(
-            ERROR,
-            &format!("this SM has no console: @{name}:console: {error}; see --socket"),
-        ),
+        Err(error) => log
+            .note(ERROR, &format!("this SM has no console: @{name}:console: {error}; see --name")),
     }
-    if let Some(port) = options.metrics_port {
-        let failed = |error| {
-            DaemonError::Failed(format!(
-                "cannot serve metrics on port {port} of localhost: {error}"
-            ))
-        };
-        let server = PageServer::bind(port).map_err(failed)?;
+    if let Some(address) = options.metrics {
+        let failed =
+            |error| DaemonError::Failed(format!("cannot serve metrics at {address}: {error}"));
+        let server = PageServer::bind(address).map_err(failed)?;
         let shared = Arc::clone(shared);
         server.serve(move || metrics::page(&shared.state())).map_err(failed)?;
     }

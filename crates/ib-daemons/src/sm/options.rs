@@ -1,6 +1,7 @@
 //! Configuration of the SM's process.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,8 +89,8 @@ pub struct ManagerOptions {
     pub pid_file: Option<PathBuf>,
     /// Name of the console socket; `None` for the first default name that is free.
     pub socket: Option<String>,
-    /// TCP port at the loopback address on which metrics are served.
-    pub metrics_port: Option<u16>,
+    /// The TCP address at which metrics are served.
+    pub metrics: Option<SocketAddr>,
     /// Seconds between two collections of port counters; `None` for no collection.
     pub perf_interval: Option<u32>,
     /// The file that maps node GUIDs to names.

@@ -125,7 +125,7 @@ fn without_ports(error: UmadError) -> DaemonError {
         UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             DaemonError::Failed(format!(
                 "there is no InfiniBand port in this machine ({error}); a simulated fabric is \
-                 managed with --ibsim or --sim"
+                 managed with --attach or --sim"
             ))
         }
         _ => DaemonError::failed(error),

@@ -9,7 +9,7 @@ pub const SA_FILE: &str = "the SA database is not loaded from files: clients reg
 pub const CONGESTION: &str = "congestion control is not configured";
 /// What to use instead of OpenSM's performance manager.
 pub const PERFMGR: &str =
-    "use --perf-interval S to collect port counters, and --metrics-port N to serve them";
+    "use --perf-interval S to collect port counters, and --metrics ADDR:PORT to serve them";
 /// Why a `QoS` policy file is refused.
 pub const QOS_POLICY: &str = "SLs are assigned by the routing engine and the partitions";
 /// Why prefix routes are refused.

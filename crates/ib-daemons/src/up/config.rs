@@ -1,5 +1,6 @@
 //! Configuration of the process that runs a fabric, its SM and its hosts.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ib_routing::EngineList;
@@ -26,16 +27,31 @@ pub struct UpConfig {
     pub size: u64,
     /// The NBD socket of the block device.
     pub nbd: PathBuf,
-    /// The TCP port of the page at the loopback address; 0 for any free port, `None` for no page.
-    pub http: Option<u16>,
-    /// The pcapng file to which the packets of the block device's QPs are written; `None` for no file.
-    pub write: Option<PathBuf>,
-    /// Maximum number of payload bytes per message that are written to the file `write`.
+    /// The task of the process.
+    pub task: Task,
+}
+
+/// The task of the process.
+#[derive(Clone, Debug)]
+pub enum Task {
+    /// Serves the fabric until a signal stops the process.
+    Serve {
+        /// The TCP address of the page; port 0 stands for any free port, `None` for no page.
+        http: Option<SocketAddr>,
+        /// Options of the capture of all QPs of the hosts; `None` for no capture.
+        capture: Option<OwnCapture>,
+    },
+    /// Runs the self-test, and exits.
+    SelfTest(SelfTestConfig),
+}
+
+/// Configuration of the self-test.
+#[derive(Clone, Debug)]
+pub struct SelfTestConfig {
+    /// The pcapng file to which the packets of the block device's QPs are written; `None` for a temporary file.
+    pub pcap: Option<PathBuf>,
+    /// Number of payload bytes of each message that are captured.
     pub payload: u16,
-    /// Options of the capture of all QPs of the hosts; `None` for no capture.
-    pub capture: Option<OwnCapture>,
-    /// True if the process runs the self-test and then exits.
-    pub check: bool,
     /// True if the self-test prints its report as JSON.
     pub is_json: bool,
 }

@@ -17,7 +17,7 @@ use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
 use ib_wire::mad::sa::PathRecord;
 
-use super::config::UpConfig;
+use super::config::{SelfTestConfig, Task, UpConfig};
 use super::load_generator::LoadGenerator;
 use super::page::{FabricView, Page, Scene};
 use super::path_request::{destination, path_of};
@@ -100,17 +100,22 @@ impl EmbeddedHosts {
         }
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&config.seed.to_le_bytes());
-        let write = match &config.write {
-            Some(path) => Some(Target::named(path.clone())?),
-            None => config.check.then(Target::scratch).transpose()?,
+        let (self_test, capture) = match &config.task {
+            Task::SelfTest(self_test) => (Some(self_test), None),
+            Task::Serve { capture, .. } => (None, capture.as_ref()),
         };
+        let target = |config: &SelfTestConfig| match &config.pcap {
+            Some(path) => Target::named(path.clone()),
+            None => Target::scratch(),
+        };
+        let write = self_test.map(target).transpose()?;
         let engines = config.engine.clone();
         let mut hosts = Hosts::new(service_config(), seed);
-        let tracing = match config.check {
-            true => None,
-            false => {
+        let tracing = match self_test {
+            Some(_) => None,
+            None => {
                 let captures = hosts.captures().map_err(DaemonError::failed)?;
-                Some(Tracing::start(config.capture.as_ref(), captures, &mut hosts)?)
+                Some(Tracing::start(capture, captures, &mut hosts)?)
             }
         };
         Ok(Self {
@@ -122,7 +127,7 @@ impl EmbeddedHosts {
             programs: None,
             record: None,
             stage: Stage::Empty,
-            self_test: config.check.then(|| SelfTest::new(fabric, engines, config.is_json)),
+            self_test: self_test.map(|test| SelfTest::new(fabric, engines, test.is_json)),
             page,
             load_generator: LoadGenerator::default(),
             lines: VecDeque::new(),
@@ -131,7 +136,7 @@ impl EmbeddedHosts {
             look: Instant::ZERO,
             nbd: config.nbd.clone(),
             write,
-            payload: config.payload,
+            payload: self_test.map_or(0, |test| test.payload),
             size: config.size,
             seed: seed.map(|byte| !byte),
             socket: config.socket.clone(),
@@ -283,7 +288,7 @@ impl EmbeddedHosts {
         let name = &self.socket;
         self.lines.push_back("try:".to_owned());
         let ports: Vec<PortId> = self.hosts.ports().collect();
-        let pairs = format!("ibfabric tracer --ibsim={name} --all-pairs");
+        let pairs = format!("ibfabric tracer --attach {name} --all-pairs");
         // The example command uses a port that the block device does not use.
         let free = ports.iter().find(|port| !self.ends.iter().flatten().any(|end| end == *port));
         let adapter = free.map(|&port| {
@@ -292,8 +297,8 @@ impl EmbeddedHosts {
         });
         let device = format!("nbdinfo 'nbd+unix:///{DEVICE}?socket={}'", self.nbd.display());
         let commands = [
-            Some(format!("ibfabric sim ctl --socket {name} stats")),
-            Some(format!("ibfabric sm ctl --socket {name}-sm status")),
+            Some(format!("ibfabric sim ctl --name {name} stats")),
+            Some(format!("ibfabric sm ctl --name {name}-sm status")),
             Some(pairs).filter(|_| ports.len() > 1),
             adapter,
             Some(device).filter(|_| self.programs.is_some()),
@@ -521,7 +526,7 @@ impl EmbeddedHosts {
             record.finish(sim, &mut self.hosts)?;
         }
         match self.self_test {
-            Some(_) => Err(DaemonError::Failed("the self-test was interrupted".to_owned())),
+            Some(_) => Err(DaemonError::Interrupted("the self-test was interrupted".to_owned())),
             None => Ok(()),
         }
     }

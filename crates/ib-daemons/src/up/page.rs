@@ -10,6 +10,7 @@
 //! | `node`, `acm`, `device` | details of a node, of its ACM service, of the block device |
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -96,15 +97,15 @@ pub(super) struct Scene<'a> {
 }
 
 impl Page {
-    /// Starts the web server on a port of the loopback address; port 0 selects a free port.
+    /// Starts the web server at an address; port 0 selects a free port.
     pub(super) fn start(
-        port: u16,
+        address: SocketAddr,
         fabric: Fabric,
         (name, engine, socket): (&str, &str, &str),
     ) -> Result<Self, DaemonError> {
-        let web = Web::start(port, files::FILES).map_err(|error| {
+        let web = Web::start(address, files::FILES).map_err(|error| {
             DaemonError::Failed(format!(
-                "cannot serve the page at 127.0.0.1:{port}: {error}; --http selects another port"
+                "cannot serve the page at {address}: {error}; --http selects another address"
             ))
         })?;
         Ok(Self {

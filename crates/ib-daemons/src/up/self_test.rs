@@ -1,4 +1,4 @@
-//! The self-test of `up --check`, which is a sequence of checks.
+//! The self-test of `ibfabric selftest`, which is a sequence of checks.
 //!
 //! | module | holds |
 //! |---|---|
@@ -20,6 +20,7 @@ use ib_topology::{Fabric, NodeId, PortId};
 use ib_types::Instant;
 use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::PathRecord;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::record::Record;
@@ -55,7 +56,7 @@ pub(super) struct SelfTestContext<'a> {
 }
 
 /// The result of a check. The field names are JSON keys.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Check {
     check: &'static str,
     good: bool,
@@ -66,11 +67,16 @@ struct Check {
 const TAKES_TWO_HOSTS: &str = "none, because a block device needs two hosts";
 
 /// The report of the self-test. The field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report<'a> {
     good: bool,
     checks: &'a [Check],
     seconds: f64,
+}
+
+/// Returns the generator's JSON Schema of the report that the self-test prints as JSON.
+pub fn report_schema(generator: schemars::SchemaGenerator) -> schemars::Schema {
+    generator.into_root_schema_for::<Report<'_>>()
 }
 
 /// The step that the self-test is executing.

@@ -19,7 +19,7 @@
 //! the API.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -68,12 +68,13 @@ pub struct Web {
 }
 
 impl Web {
-    /// Starts the server on a port of the loopback address; port 0 selects a free port.
+    /// Starts the server at an address of this machine; port 0 selects a free port. Only requests to `127.0.0.1` and
+    /// `::1` are answered.
     ///
     /// # Errors
     /// Fails if the port is in use, or if the system provides no thread or no random bytes.
-    pub fn start(port: u16, files: &'static [File]) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    pub fn start(address: SocketAddr, files: &'static [File]) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let token = Token::new()?;

@@ -69,7 +69,7 @@ fn main() {
         for (what, rate) in what.into_iter().zip(rates) {
             let (rate, share) = (rate / f64::from(TURNS), rate / rates[0]);
             writeln!(out, "{address:<10} {what:<24} {rate:>7.2} Gbit/s {share:>6.2}")
-                .expect("output");
+                .expect("standard output is writable");
         }
         let messages = messages / f64::from(TURNS);
         let [plain, own] = latencies.map(|mut turns| {
@@ -82,7 +82,7 @@ fn main() {
              {address:<10} a message of 64 bytes takes {own:.2} us, a plain datagram {plain:.2} us: {:.2}",
             own / plain
         )
-        .expect("output");
+        .expect("standard output is writable");
     }
 }
 
@@ -150,12 +150,14 @@ fn roce(options: &RoceOptions, length: Duration) -> f64 {
     };
     let receive = move || {
         let mut arrived = 0;
-        while let Some(packet) = receiver.receive().expect("a packet") {
+        while let Some(packet) = receiver.receive().expect("no system call fails") {
             arrived += packet.bytes.len() as u64 - 12;
             black_box(packet.bytes);
         }
         if arrived == 0 {
-            receiver.wait(clock::now() + Duration::from_millis(1), None).expect("a wait");
+            receiver
+                .wait(clock::now() + Duration::from_millis(1), None)
+                .expect("no system call fails");
         }
         arrived
     };
@@ -163,19 +165,23 @@ fn roce(options: &RoceOptions, length: Duration) -> f64 {
 }
 
 fn bind(options: &RoceOptions) -> RoceSocket {
-    RoceSocket::bind(options).expect("a socket")
+    RoceSocket::bind(options).expect("the loopback device exists")
 }
 
-/// Measures UDP datagrams of the length of RoCEv2 packets, but without headers to parse.
+/// Returns the payload throughput of plain UDP in Gbit/s. The datagrams are as long as RoCEv2 packets, but the
+/// receiver does not parse them.
 fn plain(address: IpAddr, length: Duration) -> f64 {
     const SEGMENT: usize = PACKET + 4;
     const SEGMENTS: usize = 15;
     let (here, there) = (
-        UdpSocket::bind((address, 0)).expect("a socket"),
-        UdpSocket::bind((address, 0)).expect("a socket"),
+        UdpSocket::bind((address, 0)).expect("the loopback device exists"),
+        UdpSocket::bind((address, 0)).expect("the loopback device exists"),
     );
-    here.connect(there.local_addr().expect("an address")).expect("loopback datagrams are sent");
-    there.set_read_timeout(Some(Duration::from_millis(1))).expect("a limit");
+    here.connect(there.local_addr().expect("the socket is bound"))
+        .expect("the loopback address is reachable");
+    there
+        .set_read_timeout(Some(Duration::from_millis(1)))
+        .expect("the socket accepts a read timeout");
     for (socket, level, name, value) in [
         (&here, libc::SOL_UDP, libc::UDP_SEGMENT, SEGMENT as i32),
         (&there, libc::SOL_UDP, libc::UDP_GRO, 1),

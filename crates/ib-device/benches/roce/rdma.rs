@@ -39,13 +39,15 @@ impl Host {
         options.socket.port = 0;
         let mut device = Device::open(options).expect("the loopback device exists");
         let hca = device.hca();
-        let pd = hca.alloc_pd().expect("room");
-        let cq = hca.create_cq(1 << 16).expect("room");
+        let pd = hca.alloc_pd().expect("the HCA has room");
+        let cq = hca.create_cq(1 << 16).expect("the HCA has room");
         let cap = QpCap { max_send_wr: 1024, max_recv_wr: 1024, ..QpCap::default() };
         let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
-        let qp = hca.create_qp(pd, &init).expect("room");
-        let memory = Memory::zeroed(LONG).expect("memory");
-        let mr = hca.reg_mr(pd, (&memory, 0, LONG), 0, AccessFlags::ALL).expect("a region");
+        let qp = hca.create_qp(pd, &init).expect("the HCA has room");
+        let memory = Memory::zeroed(LONG).expect("the system has memory");
+        let mr = hca
+            .reg_mr(pd, (&memory, 0, LONG), 0, AccessFlags::ALL)
+            .expect("the range is in the memory");
         let key = hca.key(mr).expect("the memory region exists");
         device.prepare(qp, AccessFlags::ALL).expect("the queue pair is in state Reset");
         Self { device, qp, cq, memory, key }
@@ -58,12 +60,12 @@ impl Host {
     fn post(&mut self, op: SendOp, length: usize, signaled: bool) {
         let flags = SendFlags { signaled, ..SendFlags::default() };
         let wr = SendWr { wr_id: 0, op, data: self.data(length), flags };
-        self.device.hca().post_send(clock::now(), self.qp, wr).expect("room");
+        self.device.hca().post_send(clock::now(), self.qp, wr).expect("the send queue has room");
     }
 
     fn receive(&mut self) {
         let wr = RecvWr { wr_id: 0, data: self.data(SHORT) };
-        self.device.hca().post_recv(clock::now(), self.qp, wr).expect("room");
+        self.device.hca().post_recv(clock::now(), self.qp, wr).expect("the receive queue has room");
     }
 
     /// Processes packets. Returns the number of completed sends and receives.
@@ -109,8 +111,8 @@ fn pair(address: IpAddr) -> [Host; 2] {
     [one, server.join().expect("the server accepts")]
 }
 
-/// Runs `main` in this thread, and drives the other end in another thread. Returns the result of
-/// `main`.
+/// Runs `main` in this thread, and returns its result. Meanwhile, another thread calls `work` repeatedly for the end
+/// `other`.
 fn beside<T>(other: &mut Host, work: impl Fn(&mut Host) + Sync, main: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -163,7 +165,7 @@ pub(crate) fn messages(address: IpAddr, length: Duration) -> f64 {
         while start.elapsed() < length {
             while posted - done < SHORTS {
                 posted += 1;
-                // Every 32nd send is signaled.
+                // Every 32nd send is signaled, so each completion stands for 32 sends.
                 one.post(SendOp::Send { imm: None }, SHORT, posted % 32 == 0);
             }
             done += 32 * one.poll().0;
@@ -196,13 +198,16 @@ pub(crate) fn latency(address: IpAddr, rounds: usize) -> f64 {
 /// sockets, in microseconds.
 pub(crate) fn plain_latency(address: IpAddr, rounds: usize) -> f64 {
     let bind = || {
-        let socket = UdpSocket::bind((address, 0)).expect("a socket");
+        let socket = UdpSocket::bind((address, 0)).expect("the loopback device exists");
         socket.set_nonblocking(true).expect("the socket supports non-blocking mode");
         socket
     };
     let (one, other) = (bind(), bind());
-    one.connect(other.local_addr().expect("an address")).expect("loopback datagrams are sent");
-    other.connect(one.local_addr().expect("an address")).expect("loopback datagrams are sent");
+    one.connect(other.local_addr().expect("the socket is bound"))
+        .expect("the loopback address is reachable");
+    other
+        .connect(one.local_addr().expect("the socket is bound"))
+        .expect("the loopback address is reachable");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -46,8 +46,10 @@ fn made(mut device: Device, cap: QpCap) -> (Device, QpId, CqId, Arc<Memory>, u32
     let cq = hca.create_cq(4096).expect("the HCA has room");
     let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
     let qp = hca.create_qp(pd, &init).expect("the HCA has room");
-    let memory = Memory::zeroed(LENGTH).expect("memory");
-    let mr = hca.reg_mr(pd, (&memory, 0, LENGTH), 0, AccessFlags::ALL).expect("a region");
+    let memory = Memory::zeroed(LENGTH).expect("the system has memory");
+    let mr = hca
+        .reg_mr(pd, (&memory, 0, LENGTH), 0, AccessFlags::ALL)
+        .expect("the range is in the memory");
     let key = hca.key(mr).expect("the memory region exists");
     device.prepare(qp, AccessFlags::ALL).expect("the queue pair is in state Reset");
     (device, qp, cq, memory, key)
@@ -79,7 +81,7 @@ fn pair(cap: QpCap) -> [DrivenHost; 2] {
     one.0.connect(one.1, peer, &EndpointOptions::default()).expect("the server accepts");
     let other = server.join().expect("the server accepts");
     [one, other].map(|(device, qp, cq, memory, key)| {
-        let driver = Driver::start(device).expect("a thread");
+        let driver = Driver::start(device).expect("the driver thread starts");
         let handle = driver.handle();
         let cq_handle = handle.completion_queue(cq, 64).expect("the driver runs");
         let qp = handle
@@ -158,13 +160,13 @@ fn protection_error_completes_the_request() {
     assert_eq!(handle.with(|device| device.port()), Err(Stopped));
 }
 
-/// Closures and the request to stop reach a driver thread that is about to sleep.
 #[test]
 fn closures_and_stop_reach_a_driver_about_to_sleep() {
     for _ in 0..300 {
         let mut options = DeviceOptions::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
         options.socket.port = 0;
-        let driver = Driver::start(Device::open(options).expect("loopback")).expect("a thread");
+        let driver = Driver::start(Device::open(options).expect("the loopback device exists"))
+            .expect("the driver thread starts");
         let handle = driver.handle();
         for _ in 0..20 {
             assert!(handle.with(|device| device.port()).expect("the driver runs") > 0);

@@ -14,7 +14,7 @@ use super::lab::Lab;
 /// Pairs of hosts. Each pair has one connection.
 const PAIRS: [(usize, usize); 4] = [(1, 17), (2, 9), (17, 1), (5, 14)];
 
-/// A lost packet: the time, the headers, and a text with the place and reason of the loss.
+/// A lost packet: the time of the loss in nanoseconds, the headers, and a text with the place and reason of the loss.
 type Lost = (u64, Vec<u8>, String);
 
 /// Adds the packet readers of newly traced queue pairs to the collector, and collects packets.
@@ -30,8 +30,8 @@ fn collect(lab: &mut Lab, collector: &mut Collector, file: &mut Vec<u8>) {
     collector.settle(true);
 }
 
-/// Transfers data during faults that the seed determines. Returns the capture file, and the lost
-/// packets to queue pairs above 0.
+/// Transfers data in a fabric whose faults depend on the seed. Returns the capture file, and the lost packets whose
+/// destination is not QP0.
 fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
     let options = Options { seed, tap: true, ..Options::default() };
     let mut lab = Lab::new("xgft 3,2,3 1,2,2", options);
@@ -41,7 +41,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
     let trace = PacketTrace { payload: 16, ring_bytes: 1 << 20, ..PacketTrace::default() };
     for host in 0..lab.hosts.len() {
         let selection = Selection { trace: trace.clone(), ..Selection::default() };
-        lab.device(host).hca().select(selection).expect("it can be");
+        lab.device(host).hca().select(selection).expect("the trace options are valid");
     }
     lab.sim.take_packets();
     let mut connections = Vec::new();
@@ -93,8 +93,8 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         }
     }
     for host in 0..lab.hosts.len() {
-        // Drops the readers that the collector does not have yet, so that no further queue pair is
-        // captured.
+        // Drops the packet readers of queue pairs that the collector does not capture yet, so that it captures no
+        // further queue pair.
         while let Some((_, _, reader)) = lab.devices.poll_selected() {
             drop(reader);
         }
@@ -115,20 +115,23 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
     (file, lost)
 }
 
-/// Returns the loss reports in a capture file, and their number for each interface.
+/// Returns the loss reports in a capture file, and the number of frames of each interface.
 fn lost_in(file: &[u8]) -> (Vec<Lost>, BTreeMap<String, u64>) {
-    let mut file = CaptureFile::new(file, &[]).expect("a capture");
+    let mut file = CaptureFile::new(file, &[]).expect("the file is a capture file");
     let (mut lost, mut by_interface) = (Vec::new(), BTreeMap::new());
-    while let Some(item) = file.next_item().expect("whole blocks") {
+    while let Some(item) = file.next_item().expect("the file consists of complete blocks") {
         let Item::Frame(frame) = item else { continue };
-        let content = frame.content.expect("a packet");
+        let content = frame.content.expect("every frame contains an RDMA packet");
         let headers = content.packet.bytes()
             [content.packet.bth_offset()..content.packet.payload_offset()]
             .to_vec();
-        let (time, interface) = (frame.time.expect("a time"), frame.interface);
+        let (time, interface) = (frame.time.expect("every frame has a time"), frame.interface);
         let news: Vec<_> =
             frame.comments.iter().filter(|it| it.starts_with("lost: ")).cloned().collect();
-        let name = file.interface(interface).and_then(|it| it.name.clone()).expect("a name");
+        let name = file
+            .interface(interface)
+            .and_then(|it| it.name.clone())
+            .expect("every interface has a name");
         assert_eq!(news.len(), usize::from(name.ends_with(" lost")), "{name} {news:?}");
         *by_interface.entry(name).or_default() += 1;
         lost.extend(news.into_iter().map(|news| (time, headers.clone(), news)));
@@ -138,8 +141,8 @@ fn lost_in(file: &[u8]) -> (Vec<Lost>, BTreeMap<String, u64>) {
 
 #[test]
 fn lost_packets_are_captured_with_port_and_reason() {
-    let runs =
-        std::env::var("IBFABRIC_CAMPAIGNS").map_or(4, |runs| runs.parse().expect("a number"));
+    let runs = std::env::var("IBFABRIC_CAMPAIGNS")
+        .map_or(4, |runs| runs.parse().expect("`IBFABRIC_CAMPAIGNS` is a number"));
     let mut reasons = BTreeMap::new();
     for seed in 1..=runs {
         let (file, mut expected) = campaign(seed);

@@ -28,7 +28,7 @@ use managed::Managed;
 /// Service ID on which hosts listen.
 const SERVICE: ServiceId = ServiceId(0x1234);
 
-/// A host with an HCA, and what the HCA has received.
+/// A host with an HCA, and the completions, CM events and SA responses of the HCA.
 pub(crate) struct Host {
     pub(crate) port: PortId,
     pd: PdId,
@@ -97,8 +97,8 @@ impl Lab {
         let Managed { sim, devices, .. } = &mut self.managed;
         devices.attach(sim, port, &options).expect("the port accepts an HCA");
         let device = devices.get_mut(port).expect("the HCA was attached above");
-        let pd = device.hca().alloc_pd().expect("the HCA has room");
-        let cq = device.hca().create_cq(4096).expect("the HCA has room");
+        let pd = device.hca().alloc_pd().expect("the HCA can have another protection domain");
+        let cq = device.hca().create_cq(4096).expect("the HCA can have another completion queue");
         device.engines().cm.listen(SERVICE).expect("the service ID is not in use");
         let (done, cm, answers) = (Vec::new(), Vec::new(), Vec::new());
         self.hosts.push(Host { port, pd, cq, done, cm, answers });
@@ -174,7 +174,8 @@ impl Lab {
         }
     }
 
-    /// Sends an SA query and returns the record.
+    /// Sends an SA query from a host, and returns the record in the response. `what` is the method and the numbers of
+    /// the record's components that are set.
     fn ask<R: Attribute>(&mut self, host: usize, what: (Method, &[u8]), wanted: &R) -> R {
         let (method, components) = what;
         self.transactions += 1;
@@ -188,7 +189,7 @@ impl Lab {
         self.sim.submit(client, &Datagram::new(Remote::gsi(manager), mad));
         let answer = self.wait(|lab| lab.hosts[host].answers.pop());
         assert!(answer.status().is_ok(), "{answer}");
-        answer.attribute().expect("a record")
+        answer.attribute().expect("the response contains the record")
     }
 
     /// Queries the path between two hosts.
@@ -215,10 +216,12 @@ impl Lab {
 
     pub(crate) fn region(&mut self, host: usize, length: usize) -> Region {
         let pd = self.hosts[host].pd;
-        let memory = Memory::zeroed(length).expect("memory");
+        let memory = Memory::zeroed(length).expect("the system has free memory");
         let hca = self.device(host).hca();
         let addr = 0x1000_0000;
-        let mr = hca.reg_mr(pd, (&memory, 0, length), addr, AccessFlags::ALL).expect("a region");
+        let mr = hca
+            .reg_mr(pd, (&memory, 0, length), addr, AccessFlags::ALL)
+            .expect("the range and the access flags are valid");
         let key = hca.key(mr).expect("the memory region exists");
         Region { memory, addr, key }
     }
@@ -227,7 +230,7 @@ impl Lab {
         let (pd, cq) = (self.hosts[host].pd, self.hosts[host].cq);
         let cap = QpCap { max_send_wr: 256, max_recv_wr: 256, ..QpCap::default() };
         let init = QpInitAttr { qp_type, send_cq: cq, recv_cq: cq, srq: None, cap };
-        self.device(host).hca().create_qp(pd, &init).expect("the HCA has room")
+        self.device(host).hca().create_qp(pd, &init).expect("the HCA can have another queue pair")
     }
 
     pub(crate) fn number(&mut self, host: usize, qp: QpId) -> Qpn {

@@ -32,7 +32,7 @@ fn pattern(length: usize) -> Vec<u8> {
 fn data_arrives_intact_on_all_service_levels() {
     let mut lab = fat_tree();
     let (here, there) = FAR;
-    assert!(lab.path_ports(here, there).len() >= 5, "the path passes all levels");
+    assert!(lab.path_ports(here, there).len() >= 5, "the path does not pass all levels");
     let qps = lab.connect(here, there);
     exchange(&mut lab, FAR, qps);
     let lost = &lab.sim.stats().lost;
@@ -54,35 +54,36 @@ fn exchange(lab: &mut Lab, (here, there): (usize, usize), qps: [QpId; 2]) {
     const LENGTH: usize = 300_001;
     let (from, to) = (lab.region(here, LENGTH), lab.region(there, LENGTH));
     let data = pattern(LENGTH);
-    from.memory.write(0, &data).expect("room");
+    from.memory.write(0, &data).expect("the range is inside the memory");
 
     lab.receive(there, qps[1], 1, to.data(0, LENGTH));
     lab.send(here, qps[0], 2, SendOp::Send { imm: Some(99) }, from.data(0, LENGTH));
-    let [received] = lab.done(there, 1)[..] else { panic!("one") };
+    let [received] = lab.done(there, 1)[..] else { panic!("expected one completion") };
     assert_eq!((received.opcode, received.imm_data), (WcOpcode::Recv, Some(99)));
     assert_eq!(received.byte_len as usize, LENGTH);
     lab.done(here, 1);
     assert_eq!(to.bytes(), data);
 
-    to.memory.fill(0, LENGTH, 0).expect("room");
+    to.memory.fill(0, LENGTH, 0).expect("the range is inside the memory");
     let write = SendOp::Write { to: to.remote(1), imm: None };
     lab.send(here, qps[0], 3, write, from.data(0, LENGTH - 1));
     lab.done(here, 1);
     assert_eq!(to.bytes()[1..], data[..LENGTH - 1]);
 
-    from.memory.fill(0, LENGTH, 0).expect("room");
+    from.memory.fill(0, LENGTH, 0).expect("the range is inside the memory");
     let read = SendOp::Read { from: to.remote(1) };
     lab.send(here, qps[0], 4, read, from.data(0, LENGTH - 1));
     lab.done(here, 1);
     assert_eq!(from.bytes()[..LENGTH - 1], data[..LENGTH - 1]);
 
-    to.memory.write(8, &40_u64.to_ne_bytes()).expect("room");
+    to.memory.write(8, &40_u64.to_ne_bytes()).expect("the range is inside the memory");
     let add = SendOp::FetchAdd { at: to.remote(8), add: 2 };
     lab.send(here, qps[0], 5, add, from.data(0, 8));
     let swap = SendOp::CompareSwap { at: to.remote(8), compare: 42, swap: 7 };
     lab.send(here, qps[0], 6, swap, from.data(8, 8));
     lab.done(here, 2);
-    let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
+    let number =
+        |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("the slice has 8 bytes"));
     assert_eq!((number(&from.bytes()[..8]), number(&from.bytes()[8..16])), (40, 42));
     assert_eq!(number(&to.bytes()[8..16]), 7);
 }
@@ -100,7 +101,7 @@ fn multicast_reaches_only_members() {
     let mut heard = Vec::new();
     for host in 2..18 {
         let qp = lab.datagrams(host);
-        lab.device(host).hca().attach_mcast(qp, group.mgid).expect("a group");
+        lab.device(host).hca().attach_mcast(qp, group.mgid).expect("the GID is a multicast GID");
         let region = lab.region(host, 2048);
         lab.receive(host, qp, 1, region.data(0, 2048));
         heard.push((host, region));
@@ -117,9 +118,9 @@ fn multicast_reaches_only_members() {
         ..route_of(&path)
     };
     let pd = lab.pd(1);
-    let ah = lab.device(1).hca().create_ah(pd, route).expect("a ports");
+    let ah = lab.device(1).hca().create_ah(pd, route).expect("the source GID is a GID of the port");
     let region = lab.region(1, 1000);
-    region.memory.write(0, &data).expect("room");
+    region.memory.write(0, &data).expect("the range is inside the memory");
     let to = UdDestination { ah, remote_qpn: Qpn::MULTICAST, remote_qkey: QKey(0x1111) };
     lab.send(1, qp, 2, SendOp::SendDatagram { to, imm: None }, region.data(0, 1000));
     lab.done(1, 1);
@@ -147,14 +148,14 @@ fn lossy(seed: u64) -> (u64, String) {
     const LENGTH: usize = 4 << 20;
     let (from, to) = (lab.region(here, LENGTH), lab.region(there, LENGTH));
     let data = pattern(LENGTH);
-    from.memory.write(0, &data).expect("room");
+    from.memory.write(0, &data).expect("the range is inside the memory");
     for number in 0..4 {
         let (at, length) = (number * LENGTH / 4, LENGTH / 4);
         let write = SendOp::Write { to: to.remote(at), imm: None };
         lab.send(here, qps[0], number as u64, write, from.data(at, length));
     }
     let done = lab.done(here, 4);
-    assert!(done.iter().map(|wc| wc.wr_id).eq(0..4), "completions are in order");
+    assert!(done.iter().map(|wc| wc.wr_id).eq(0..4), "the completions are not in order");
     assert_eq!(to.bytes(), data);
     (lab.retransmitted(here, qps[0]), lab.sim.take_log())
 }
@@ -177,7 +178,7 @@ fn transfer_survives_a_cut_link() {
     const LENGTH: usize = 8 << 20;
     let (from, to) = (lab.region(here, LENGTH), lab.region(there, LENGTH));
     let data = pattern(LENGTH);
-    from.memory.write(0, &data).expect("room");
+    from.memory.write(0, &data).expect("the range is inside the memory");
     let write = SendOp::Write { to: to.remote(0), imm: None };
     lab.send(here, qps[0], 1, write, from.data(0, LENGTH));
     lab.run_for(Duration::from_micros(200));

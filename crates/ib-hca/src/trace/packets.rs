@@ -1,5 +1,7 @@
 //! Trace ring of a queue pair: the HCA writes packets, and a collector reads them.
 //!
+//! It is one file, because the writer and the reader rely on the same layout of the ring.
+//!
 //! Packets are stored consecutively, each with a header of [`HEADER`] bytes, at offsets that are multiples of 8. A
 //! packet does not wrap around the end of the memory. A position is a number of bytes since the start of the trace.
 //! Packets before position `head` are complete, and packets from position `tail` on are not overwritten. `noted` counts
@@ -288,7 +290,7 @@ impl PacketWriter {
         self.ring.triggered.store(self.noted.all(), Ordering::Relaxed);
     }
 
-    /// Tells the reader that the trace has ended.
+    /// Notifies the reader that the trace has ended.
     pub(super) fn end(&self) {
         self.ring.ended.store(true, Ordering::Release);
     }
@@ -323,7 +325,7 @@ struct EntrySizes {
     length: u32,
     /// Number of recorded bytes of the packet.
     recorded: usize,
-    /// Size of the comment, which says where and why the packet was lost; 0 for no comment.
+    /// Size of the comment, which states where and why the packet was lost; 0 for no comment.
     comment: usize,
 }
 
@@ -433,7 +435,7 @@ impl PacketReader {
         Self { ring, qpn, chunk, done: 0, position: 0, expected, overwritten, comment }
     }
 
-    /// Copies unread packets from the ring into `chunk`. Returns false if there are none.
+    /// Copies unread packets from the ring into `chunk`. Returns false if all packets were read.
     fn refill(&mut self) -> bool {
         let ring = &*self.ring;
         loop {

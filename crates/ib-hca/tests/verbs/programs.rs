@@ -39,10 +39,10 @@ struct Program {
     requests: VecDeque<SendWr>,
     receives: usize,
     model: Model,
-    /// True if the program ends with a request that fails. This request is posted after all others have completed,
-    /// because a failed responder sends no further responses.
+    /// True if the program ends with request 1000, which fails, and request 1001, which is flushed. Request 1000 is
+    /// posted after all requests before it have completed, because a failed responder sends no further responses.
     fails: bool,
-    /// ID of the last request before the one that fails.
+    /// ID of the last request before request 1000.
     last: u64,
 }
 
@@ -299,14 +299,15 @@ fn check(seed: u64, side: usize, program: &Program, regions: &Regions, done: &[V
         .filter(|wc| !is_receive(wc))
         .map(|wc| {
             let opcode = (wc.status == WcStatus::Success).then_some(wc.opcode);
-            // The NAK that fails the last request may be lost. The failed responder does not repeat it, so the
-            // requester runs out of retries.
+            // The NAK of request 1000 may be lost. The failed responder does not repeat the NAK, so the requester runs
+            // out of retries.
             let is_refused = wc.wr_id == 1000 && wc.status == WcStatus::RetryExcErr;
             let status = if is_refused { WcStatus::RemAccessErr } else { wc.status };
             (wc.wr_id, status, opcode)
         })
         .collect();
-    // If the failing request's predecessor has failed already, the failing request was not posted.
+    // The completion of request 1001 is missing if request 1000 failed before request 1001 was posted: requests are
+    // posted only while the QP is in RTS.
     let expected = match sent.len() + 1 == model.sent.len() && program.fails {
         true => &model.sent[..sent.len()],
         false => &model.sent[..],

@@ -14,8 +14,8 @@ use crate::message::{Control, Request, TIMED_OUT, kind};
 use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_os::clock;
 
-/// The link stores the upper transaction ID bits of at most this many received requests. The
-/// simulator overwrites these bits.
+/// Maximum number of sent requests whose upper transaction ID bits the link stores. The simulator overwrites these
+/// bits, and the link restores them in the responses.
 const MAX_TRANSACTIONS: usize = 1 << 16;
 
 /// A port that another process simulates: ibsim or a process with a

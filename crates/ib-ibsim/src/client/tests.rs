@@ -23,7 +23,7 @@ struct Simulator {
 impl Simulator {
     fn new(address: Address) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut server = Server::bind(address).expect("a free address");
+        let mut server = Server::bind(address).expect("the address is not in use");
         let stopped = Arc::clone(&stop);
         let is_sm = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&is_sm);
@@ -98,7 +98,7 @@ fn serve(server: &mut Server, input: Input, seen: &mut Vec<Request>) {
             if request.dlid == 99 {
                 request.status = TIMED_OUT;
             } else {
-                // ibsim, too, replaces bits of the transaction ID.
+                // Like ibsim, the test server overwrites the upper 16 bits of the transaction ID.
                 request.mad[8..10].copy_from_slice(&[0, 5]);
                 request.mad[3] |= 0x80;
                 (request.dlid, request.slid) = (17, request.dlid);
@@ -149,7 +149,7 @@ fn requests_and_responses_are_unchanged() {
     for id in [7, 0xabcd_0001_0002_0003] {
         let sent = get(5, id);
         link.send(&sent).expect("sent");
-        let Incoming::Received(received) = next(&mut link) else { panic!("an answer") };
+        let Incoming::Received(received) = next(&mut link) else { panic!("no response") };
         assert_eq!(
             (received.remote.lid, received.remote.qpn.get(), received.local_qpn.get()),
             (5, 1, 1)
@@ -212,13 +212,13 @@ fn process_has_several_links_and_links_over_udp() {
         link.send(&get(5, id)).expect("sent");
     }
     for (id, link) in (0..).zip(&mut links) {
-        let Incoming::Received(received) = next(link) else { panic!("an answer") };
+        let Incoming::Received(received) = next(link) else { panic!("no response") };
         assert_eq!(received.mad.transaction_id(), TransactionId(id));
     }
     simulator.stop();
 
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("an address").port();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a UDP port can be bound");
+    let port = free.local_addr().expect("the socket is bound").port();
     drop(free);
     let simulator = Simulator::new(Address::Port(port));
     let server = ServerAddress::Udp { host: "127.0.0.1".to_owned(), port };
@@ -232,7 +232,8 @@ fn process_has_several_links_and_links_over_udp() {
 fn errors_name_the_server() {
     let name = unique("nobody");
     let patience = Duration::from_millis(150);
-    let error = IbsimLink::attach(&Attach { patience, ..attach(&name) }).err().expect("no server");
+    let error =
+        IbsimLink::attach(&Attach { patience, ..attach(&name) }).err().expect("no server listens");
     assert!(matches!(error, ClientError::NoServer { .. }), "{error}");
     assert!(error.to_string().contains(&format!("@{name}:ctl")), "{error}");
     let server = ServerAddress::Udp { host: "127.0.0.1".to_owned(), port: 1 };
@@ -240,8 +241,10 @@ fn errors_name_the_server() {
     assert!(matches!(error, Some(ClientError::NoServer { .. })), "{error:?}");
 
     let name = unique("silent");
-    let silent = Server::bind(Address::Name(name.clone())).expect("a free name");
-    let error = IbsimLink::attach(&Attach { patience, ..attach(&name) }).err().expect("no reply");
+    let silent = Server::bind(Address::Name(name.clone())).expect("the name is not in use");
+    let error = IbsimLink::attach(&Attach { patience, ..attach(&name) })
+        .err()
+        .expect("the server is silent");
     assert!(matches!(error, ClientError::Silent { .. }), "{error}");
     drop(silent);
 
@@ -269,7 +272,7 @@ fn disconnected_sm_clears_is_sm() {
     let name = unique("duty");
     let simulator = Simulator::new(Address::Name(name.clone()));
     let attach = Attach { is_sm: true, ..Attach::new(ServerAddress::Name(name)) };
-    let client = Client::attach(&attach).expect("it attaches");
+    let client = Client::attach(&attach).expect("the server replies");
     assert!(simulator.is_sm.load(Ordering::Relaxed));
     drop(client);
     assert!(!simulator.is_sm.load(Ordering::Relaxed));

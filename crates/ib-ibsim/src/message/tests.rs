@@ -14,7 +14,7 @@ fn malformed_messages_are_errors_with_reasons() {
     assert!(Request::parse(&[0; 287]).is_err());
     let mut bytes = [0; Request::LENGTH];
     bytes[24] = 1;
-    assert!(Request::parse(&bytes).is_err(), "a MAD length of 2^56");
+    assert!(Request::parse(&bytes).is_err(), "a MAD length of 2^56 is refused");
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn connect_message_has_the_name_of_the_node() {
     let connect =
         Connect { id: 4711, queue_pair: 0, is_sm: true, node: "H-0002c90000100000".to_owned() };
     let control = Control::new(0, kind::CONNECT, &connect.to_bytes());
-    let read = Control::parse(&control.to_bytes()).expect("well formed");
+    let read = Control::parse(&control.to_bytes()).expect("the message is valid");
     assert_eq!(Connect::parse(&read.payload), connect);
     let long = Connect { node: "x".repeat(40), ..connect };
     assert_eq!(Connect::parse(&Control::new(0, 1, &long.to_bytes()).payload).node.len(), 31);
@@ -34,7 +34,7 @@ proptest! {
         dlid: u16, slid: u16, destination_queue_pair: u32, source_queue_pair: u32, status: u32,
         length in 0u16..=256, mad in prop::collection::vec(any::<u8>(), 256),
     ) {
-        let mad = mad.try_into().expect("256 bytes");
+        let mad = mad.try_into().expect("the MAD has 256 bytes");
         let request = Request {
             dlid, slid, destination_queue_pair, source_queue_pair, status, length, mad,
         };

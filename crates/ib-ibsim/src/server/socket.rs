@@ -146,7 +146,7 @@ impl ControlSocket {
             Self::Name(socket) => receive_with_credentials(socket, bytes),
             Self::Port(socket) => socket.recv_from(bytes).map(|(length, address)| match address {
                 std::net::SocketAddr::V4(address) => (length, Sender::Port(address)),
-                std::net::SocketAddr::V6(_) => unreachable!("an IPv4 socket"),
+                std::net::SocketAddr::V6(_) => unreachable!("the socket is IPv4"),
             }),
         };
         match result {

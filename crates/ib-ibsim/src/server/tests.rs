@@ -9,7 +9,7 @@ fn unique(what: &str) -> String {
 }
 
 fn abstract_name(base: &str, what: &str) -> SocketAddr {
-    SocketAddr::from_abstract_name(format!("{base}:{what}\0")).expect("a short name")
+    SocketAddr::from_abstract_name(format!("{base}:{what}\0")).expect("the name fits")
 }
 
 /// The sockets of a client, opened as libumad2sim opens them.
@@ -22,8 +22,11 @@ struct Peer {
 impl Peer {
     fn new(base: &str, id: u32) -> Self {
         let bind = |what: String| {
-            let socket = UnixDatagram::bind_addr(&abstract_name(base, &what)).expect("a name");
-            socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time limit");
+            let socket = UnixDatagram::bind_addr(&abstract_name(base, &what))
+                .expect("the name is not in use");
+            socket
+                .set_read_timeout(Some(Duration::from_secs(5)))
+                .expect("the socket accepts a read timeout");
             socket
         };
         let control = bind(format!("ctl{id}"));
@@ -37,22 +40,24 @@ impl Peer {
 
     fn receive_control(&self) -> Control {
         let mut bytes = [0; 200];
-        let length = self.control.recv(&mut bytes).expect("an answer");
-        Control::parse(&bytes[..length]).expect("well formed")
+        let length = self.control.recv(&mut bytes).expect("the server responds");
+        Control::parse(&bytes[..length]).expect("the reply is valid")
     }
 
     /// Connects to the server, which the same thread drives.
     fn connect(&self, server: &mut Server, id: u32) -> u32 {
         let wish = Connect { id, queue_pair: 0, is_sm: false, node: "here".to_owned() };
         self.send_control(&Control::new(0, kind::CONNECT, &wish.to_bytes()));
-        let Input::Connect { ticket, connect } = input(server) else { panic!("a connect message") };
+        let Input::Connect { ticket, connect } = input(server) else {
+            panic!("no connect message")
+        };
         assert_eq!(connect, wish);
         let client = server.accept(&ticket, "there").expect("sockets");
         let answer = self.receive_control();
         assert_eq!((answer.kind, answer.client), (kind::CONNECT, client));
         assert_eq!(Connect::parse(&answer.payload).node, "there");
         let out = abstract_name(&self.base, &format!("out{client}"));
-        self.data.connect_addr(&out).expect("the client's socket");
+        self.data.connect_addr(&out).expect("the server has bound the socket");
         client
     }
 }
@@ -82,12 +87,14 @@ fn request(number: u8) -> Request {
 #[test]
 fn client_connects_sends_requests_and_disconnects() {
     let base = unique("comes");
-    let mut server = Server::bind(Address::Name(base.clone())).expect("a free name");
+    let mut server = Server::bind(Address::Name(base.clone())).expect("the name is not in use");
     let peer = Peer::new(&base, 17);
     let client = peer.connect(&mut server, 17);
 
     peer.send_control(&Control::new(client, kind::GET_GUID, &[]));
-    let Input::Control { client: from, message } = input(&mut server) else { panic!("control") };
+    let Input::Control { client: from, message } = input(&mut server) else {
+        panic!("no control message")
+    };
     assert_eq!((from, message.kind), (client, kind::GET_GUID));
     server.answer(client, &Control::new(client, kind::GET_GUID, &[1; 8]));
     assert_eq!(peer.receive_control().payload[..9], [1, 1, 1, 1, 1, 1, 1, 1, 0]);
@@ -96,14 +103,14 @@ fn client_connects_sends_requests_and_disconnects() {
         peer.data.send(&request(number).to_bytes()).expect("room");
     }
     for number in 0..9 {
-        let Input::Request { request: got, .. } = input(&mut server) else { panic!("a request") };
+        let Input::Request { request: got, .. } = input(&mut server) else { panic!("no request") };
         assert_eq!(got, request(number));
         server.send(client, &got);
     }
     server.flush();
     let mut bytes = [0; 300];
     for number in 0..9 {
-        let length = peer.data.recv(&mut bytes).expect("an answer");
+        let length = peer.data.recv(&mut bytes).expect("the server responds");
         assert_eq!(Request::parse(&bytes[..length]), Ok(request(number)));
     }
 
@@ -115,7 +122,7 @@ fn client_connects_sends_requests_and_disconnects() {
 #[test]
 fn malformed_and_forged_messages_are_counted() {
     let base = unique("wrong");
-    let mut server = Server::bind(Address::Name(base.clone())).expect("a free name");
+    let mut server = Server::bind(Address::Name(base.clone())).expect("the name is not in use");
     let (honest, liar) = (Peer::new(&base, 21), Peer::new(&base, 22));
     let client = honest.connect(&mut server, 21);
 
@@ -125,17 +132,17 @@ fn malformed_and_forged_messages_are_counted() {
     liar.control.send(&[1, 2, 3]).expect("sent");
     honest.data.send(&[0; 300]).expect("sent");
     honest.data.send(&request(7).to_bytes()).expect("sent");
-    let Input::Request { .. } = input(&mut server) else { panic!("a request") };
+    let Input::Request { .. } = input(&mut server) else { panic!("no request") };
     assert_eq!(liar.receive_control().kind, kind::ERROR);
     assert_eq!(liar.receive_control().kind, kind::ERROR);
     assert_eq!(server.refused(), Refused { malformed: 2, forged: 2, overflowed: 0 });
-    assert!(Server::bind(Address::Name(base)).is_err(), "the name is taken");
+    assert!(Server::bind(Address::Name(base)).is_err(), "a name in use is refused");
 }
 
 #[test]
 fn stalled_client_does_not_block_others() {
     let base = unique("slow");
-    let mut server = Server::bind(Address::Name(base.clone())).expect("a free name");
+    let mut server = Server::bind(Address::Name(base.clone())).expect("the name is not in use");
     let (slow, quick) = (Peer::new(&base, 31), Peer::new(&base, 32));
     let (slow_client, quick_client) =
         (slow.connect(&mut server, 31), quick.connect(&mut server, 32));
@@ -148,7 +155,7 @@ fn stalled_client_does_not_block_others() {
     quick.data.recv(&mut bytes).expect("a request arrives");
     // The queued messages arrive in order when the client reads again.
     for number in 0..100 {
-        slow.data.set_nonblocking(true).expect("a flag");
+        slow.data.set_nonblocking(true).expect("the socket can be non-blocking");
         let length = loop {
             match slow.data.recv(&mut bytes) {
                 Ok(length) => break length,
@@ -162,7 +169,7 @@ fn stalled_client_does_not_block_others() {
 #[test]
 fn exited_client_is_removed() {
     let base = unique("dies");
-    let mut server = Server::bind(Address::Name(base.clone())).expect("a free name");
+    let mut server = Server::bind(Address::Name(base.clone())).expect("the name is not in use");
     let peer = Peer::new(&base, 41);
     let client = peer.connect(&mut server, 41);
     drop(peer);
@@ -173,10 +180,10 @@ fn exited_client_is_removed() {
 
 #[test]
 fn udp_ports_in_use_are_skipped() {
-    // Another socket uses the port number after the server's.
+    // Another socket uses the UDP port of client number 0, which is the server's port + 1.
     let (port, _foreign) = std::iter::repeat_with(|| {
-        let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-        free.local_addr().expect("its number").port()
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a UDP port can be bound");
+        free.local_addr().expect("the socket is bound").port()
     })
     .find_map(|port| {
         let next = port.checked_add(1)?;
@@ -185,26 +192,28 @@ fn udp_ports_in_use_are_skipped() {
     .expect("the iterator is infinite");
     let mut server = Server::bind(Address::Port(port)).expect("the port is free again");
     let socket = |to: u16| {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a UDP port can be bound");
         socket.connect(("127.0.0.1", to)).expect("loopback");
-        socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time limit");
+        socket
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .expect("the socket accepts a read timeout");
         socket
     };
     let (control, data) = (socket(port), socket(port));
     let id = u32::from(data.local_addr().expect("bound").port());
     let wish = Connect { id, queue_pair: 0, is_sm: true, node: String::new() };
     control.send(&Control::new(0, kind::CONNECT, &wish.to_bytes()).to_bytes()).expect("sent");
-    let Input::Connect { ticket, .. } = input(&mut server) else { panic!("a connect message") };
+    let Input::Connect { ticket, .. } = input(&mut server) else { panic!("no connect message") };
     let client = server.accept(&ticket, "there").expect("sockets");
     let mut bytes = [0; 300];
-    let length = control.recv(&mut bytes).expect("an answer");
-    assert_eq!(Control::parse(&bytes[..length]).expect("well formed").client, client);
-    assert!(client > 0, "the number of the other socket is skipped");
+    let length = control.recv(&mut bytes).expect("the server responds");
+    assert_eq!(Control::parse(&bytes[..length]).expect("the reply is valid").client, client);
+    assert!(client > 0, "the client number whose port is in use is skipped");
     data.connect(("127.0.0.1", port + 1 + client as u16)).expect("loopback");
     data.send(&request(5).to_bytes()).expect("sent");
     assert!(matches!(input(&mut server), Input::Request { .. }));
     server.send(client, &request(6));
     server.flush();
-    let length = data.recv(&mut bytes).expect("an answer");
+    let length = data.recv(&mut bytes).expect("the server responds");
     assert_eq!(Request::parse(&bytes[..length]), Ok(request(6)));
 }

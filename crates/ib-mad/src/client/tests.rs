@@ -93,7 +93,7 @@ fn call_returns_the_response() {
         let answer = client.call(&mut link, request(2, length)).unwrap();
         assert_eq!(answer.data(), vec![5; length as usize]);
     }
-    assert_eq!(link.responder.outstanding(), 0, "the last ACK was sent");
+    assert_eq!(link.responder.outstanding(), 0, "the last ACK was not sent");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn data_of_one_mad_ends_at_the_datagram_length() {
         (MgmtClass::TRACER, 106, 66),
     ];
     for (class, length, data) in cases {
-        assert_eq!(answer(class, length).data().len(), data, "{class} of {length}");
+        assert_eq!(answer(class, length).data().len(), data, "{class}, length {length}");
     }
 }
 

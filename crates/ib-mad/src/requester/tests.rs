@@ -317,7 +317,7 @@ fn memory_of_all_responses_is_limited() {
     assert_eq!(ends[0].as_ref().map(|message| message.data().len()), Ok(700));
     assert_eq!(ends[1], Err(Failure::Aborted { status }));
     assert_eq!(requester.held(), 0);
-    // Returned responses and cancelled requests free their memory.
+    // The memory of a response is free after `poll_event` has returned the response, or `cancel` has ended the request.
     let answer = answer(&asked[2]);
     let mut sender = Sender::new(&answer.mad, vec![7; 900], u32::MAX).unwrap();
     for _ in 0..4 {

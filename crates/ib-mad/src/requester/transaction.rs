@@ -4,9 +4,11 @@
 //! |---|---|---|
 //! | Backlog | waits for the window | admission to the window |
 //! | Queued | the MAD will be sent or retransmitted | transmission |
-//! | Sending | segments are sent and acknowledged | the last ACK, or the response |
-//! | Waiting | the request was sent | the response, its first segment, or the last timeout |
-//! | Receiving | segments of the response are received | the last segment, or after 40 s |
+//! | Sending | segments are sent and acknowledged | the last ACK, the response, or the last timeout |
+//! | Waiting | the request was sent | the response, its first segment, or a timeout |
+//! | Receiving | segments of the response are received | the last segment, or a timeout |
+//!
+//! After a timeout in state Waiting, an RMPP request remains in this state if a retry is left.
 
 use std::time::Duration;
 
@@ -148,8 +150,8 @@ impl Transaction {
         }
     }
 
-    /// Returns true if a datagram that has the transaction ID of this request is a valid response or RMPP control MAD
-    /// of it.
+    /// Returns true if a datagram is a valid response or RMPP control MAD for this request. The caller has compared the
+    /// transaction IDs.
     pub(super) fn matches(&self, datagram: &Datagram, kind: Kind) -> bool {
         let (request, mad) = (&self.request.mad, &datagram.mad);
         let (response, turned) = (request.method().response(), turned_method(request.method()));
@@ -246,7 +248,7 @@ impl Transaction {
             return step;
         }
         if !matches!(self.state, State::Receiving(_)) {
-            // The peer may send later segments only after the ACK of the first segment.
+            // A later segment is ignored: the peer may send it only after the ACK of the first segment.
             let Some(receiver) = Receiver::new(mad, limits).filter(|_| mad.rmpp().segment == 1)
             else {
                 return Step::ignored();
@@ -295,7 +297,8 @@ impl Transaction {
         let reply = double_sided.then(|| control::open(&self.request.mad));
         match self.state {
             State::Sending => {}
-            // The peer has not received the ACK that opens the window for the response.
+            // A repeated last ACK means that the peer has not received `reply`, the ACK that opens the window for
+            // the response.
             State::Waiting if double_sided && header.segment == sender.count() => {
                 return Step { reply, ..Step::default() };
             }
@@ -364,7 +367,7 @@ impl Step {
         Self { end: Some(Err(failure)), ..Self::default() }
     }
 
-    /// Aborts the request because of a protocol violation, and sends the peer STOP or ABORT.
+    /// Ends the request with [`Failure::Aborted`], and sends the peer STOP or ABORT with this status.
     pub(super) fn aborted(received: &Mad, status: RmppStatus) -> Self {
         let reply = Some(control::refuse(received, status));
         Self { reply, ..Self::failed(Failure::Aborted { status }) }

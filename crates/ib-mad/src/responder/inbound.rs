@@ -77,7 +77,7 @@ impl Inbound {
             Some(&mut Transfer::Complete { state, .. }) => {
                 SegmentResult::Reply(control::acknowledge(mad, state))
             }
-            // The requester may send later segments only after the ACK of the first segment.
+            // A later segment is ignored: the requester may send it only after the ACK of the first segment.
             None if mad.rmpp().segment != 1 => SegmentResult::Silent,
             None => self.begin(now, key, datagram, room),
         }

@@ -40,7 +40,7 @@ struct Transfer {
 /// The result of a received ACK.
 #[derive(Debug)]
 pub(super) enum AckResult {
-    /// Some segments of the response are not acknowledged yet.
+    /// Some segments of the response are not acknowledged yet, or there is no such response.
     Pending,
     /// All segments of the response are acknowledged.
     Delivered(Remote),
@@ -57,7 +57,7 @@ pub(super) enum Expired {
     Failed {
         /// The key of the failed response. The caller must remove this response.
         key: TransferKey,
-        /// The reason.
+        /// The reason why the response has failed.
         failure: Failure,
         /// The ABORT to send to the requester.
         abort: Box<Datagram>,
@@ -212,7 +212,7 @@ impl Outbound {
         self.transfers.len()
     }
 
-    /// Adds a response to the queue if one of its segments can be sent now.
+    /// Adds a response to the queue `ready` if one of its segments can be sent now.
     fn list(&mut self, key: TransferKey) {
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
         if !transfer.listed && transfer.sender.can_send() {

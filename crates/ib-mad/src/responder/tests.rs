@@ -127,7 +127,8 @@ fn rmpp_requests_beyond_the_limit_are_stopped() {
     let stop = sent(&mut responder, Instant::ZERO)[0];
     let exhausted = RmppStatus::RESOURCES_EXHAUSTED;
     assert_eq!((stop.rmpp_type, stop.status), (RmppType::STOP, exhausted));
-    // The responder removes a complete request to make space for a new request.
+    // After request 1 is complete, the responder can receive request 9. Duplicates of request 1 are then no longer
+    // acknowledged.
     for segment in &segments(1, 500)[1..] {
         receive(&mut responder, *segment);
     }
@@ -233,7 +234,7 @@ fn lost_segments_are_retransmitted_immediately() {
     assert_eq!(responder.poll_timeout(), Some(Instant::ZERO));
     assert_eq!(numbers(&mut responder), [2, 3, 4, 5, 6, 7]);
     let counters = responder.counters();
-    assert_eq!((counters.lost, counters.retries), (3, 1), "three losses count as one retry");
+    assert_eq!((counters.lost, counters.retries), (3, 1), "three losses do not count as one retry");
     assert_eq!(responder.poll_timeout(), Some(Instant::ZERO + Duration::from_secs(1)));
 
     // The responder ignores the loss of other MADs: acknowledged segments, segments not sent yet, MADs of other
@@ -414,7 +415,7 @@ fn transfers_are_distinguished_by_method() {
         }
     }
     assert_eq!(responder.counters().requests, 3);
-    assert_eq!(sent(&mut responder, Instant::ZERO).len(), 3, "each is acknowledged");
+    assert_eq!(sent(&mut responder, Instant::ZERO).len(), 3, "a request is not acknowledged");
 }
 
 #[test]

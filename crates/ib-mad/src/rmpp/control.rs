@@ -15,18 +15,18 @@ pub struct Acknowledgement {
     pub window_last: u32,
 }
 
-/// The kind of a received datagram: a single MAD, or a message of the RMPP protocol.
+/// The kind of a received datagram: a single MAD, or a type of RMPP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Not an RMPP datagram: a single MAD.
     Plain,
-    /// A segment.
+    /// A segment of a message.
     Data,
     /// An acknowledgement.
     Acknowledgement,
     /// STOP or ABORT, sent by the peer.
     End(RmppStatus),
-    /// A protocol violation.
+    /// A datagram that violates the RMPP protocol, and the RMPP status that names the violation.
     Bad(RmppStatus),
 }
 
@@ -65,7 +65,7 @@ pub fn acknowledge(segment: &Mad, acknowledgement: Acknowledgement) -> Mad {
     with_header(&reply, RmppType::ACK, RmppStatus::NORMAL, number, window_last)
 }
 
-/// Returns the response that ends a transfer of the peer: STOP if resources are exhausted, else ABORT.
+/// Returns the reply to `received` that ends the transfer: STOP if resources are exhausted, else ABORT.
 #[must_use]
 pub fn refuse(received: &Mad, status: RmppStatus) -> Mad {
     end(&turned(received), status)

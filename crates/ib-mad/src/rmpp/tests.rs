@@ -179,7 +179,7 @@ fn every_ack_in_every_state_has_its_result() {
                 sender.handle(&acknowledgement(known, window_last));
             }
             let result = sender.handle(&acknowledgement(number, last));
-            assert_eq!(result, expected, "{number}, {last} after {segment}, {window_last}");
+            assert_eq!(result, expected, "ACK {number}, {last} in state {segment}, {window_last}");
         }
     }
     let mut sender = Sender::new(&header(MgmtClass::SUBN_ADM), vec![1; 1001], 1).unwrap();

@@ -172,7 +172,7 @@ impl Pair {
             let mut header = *request.mad();
             let length = header.attribute_modifier() as usize;
             if request.is_reassembled() {
-                assert_eq!(request.data(), pattern(length / 2), "the request is complete");
+                assert_eq!(request.data(), pattern(length / 2), "the data of the request differs");
             }
             header.answer(MadStatus::OK);
             if !request.is_reassembled() && self.drawn(self.wire.busy) {
@@ -181,7 +181,7 @@ impl Pair {
             } else if header.method() == Method::GET_RESP {
                 self.responder.respond(request.datagram(), header, 256);
             } else {
-                // Fails for a duplicate request if the response is already being sent.
+                // The error is ignored: an earlier response to the same request may still be outstanding.
                 let _ = self.responder.respond_message(request.datagram(), header, pattern(length));
             }
         }

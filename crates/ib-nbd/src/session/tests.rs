@@ -57,7 +57,7 @@ impl Program {
 
     fn send(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let room = self.session.room().expect("the server listens");
+            let room = self.session.room().expect("the session accepts input");
             let length = room.len().min(bytes.len());
             room[..length].copy_from_slice(&bytes[..length]);
             self.session.handle(length);
@@ -74,7 +74,7 @@ impl Program {
 
     fn receive(&mut self, length: usize) -> Vec<u8> {
         self.collect();
-        assert!(self.got.len() >= length, "{} of {length} bytes", self.got.len());
+        assert!(self.got.len() >= length, "received {} bytes, expected {length}", self.got.len());
         self.got.drain(..length).collect()
     }
 
@@ -92,7 +92,8 @@ impl Program {
         let head = self.receive(20);
         assert_eq!(head[..8], REPLY_MAGIC.to_be_bytes());
         assert_eq!(head[8..12], number.to_be_bytes());
-        let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("4 bytes"));
+        let word =
+            |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("the length is 4"));
         (word(12), self.receive(word(16) as usize))
     }
 
@@ -105,7 +106,7 @@ impl Program {
         let head = self.receive(16);
         assert_eq!(head[..4], SIMPLE_MAGIC.to_be_bytes());
         assert_eq!(head[8..], 77_u64.to_be_bytes());
-        u32::from_be_bytes(head[4..8].try_into().expect("4 bytes"))
+        u32::from_be_bytes(head[4..8].try_into().expect("the length is 4"))
     }
 
     /// Receives a reply of one chunk and returns its type and data.
@@ -114,7 +115,7 @@ impl Program {
         assert_eq!(head[..4], STRUCTURED_MAGIC.to_be_bytes());
         assert_eq!(head[4..6], chunk::DONE.to_be_bytes());
         assert_eq!(head[8..16], 77_u64.to_be_bytes());
-        let length = u32::from_be_bytes(head[16..].try_into().expect("4 bytes"));
+        let length = u32::from_be_bytes(head[16..].try_into().expect("the length is 4"));
         (u16::from_be_bytes([head[6], head[7]]), self.receive(length as usize))
     }
 }
@@ -186,7 +187,7 @@ fn export_name_option_selects_a_device() {
         let found = program.receive(10 + zeros);
         assert_eq!(found[..8], SIZE.to_be_bytes());
         assert!(program.got.is_empty());
-        let token = program.session.poll_request().expect("a request").token;
+        let token = program.session.poll_request().expect("the request is complete").token;
         program.session.complete(token, Errno::OK, Vec::new());
         assert_eq!(program.simple(), 0);
     }
@@ -260,7 +261,7 @@ fn requests_are_executed_and_answered() {
         let mut program = Program::with("disk0", structured);
         program.request(command_flags::FUA, command::WRITE, (512, 1024), &[5; 1024]);
         let NbdRequest { token, export, command, data } =
-            program.session.poll_request().expect("a request");
+            program.session.poll_request().expect("the request is complete");
         let expected =
             Command { operation: Operation::Write, offset: 512, length: 1024, fua: true };
         assert_eq!((export, command, data), (0, expected, &[5; 1024][..]));
@@ -270,7 +271,7 @@ fn requests_are_executed_and_answered() {
             false => assert_eq!(program.simple(), 0),
         }
         program.request(0, command::READ, (1024, 512), b"");
-        let token = program.session.poll_request().expect("a request").token;
+        let token = program.session.poll_request().expect("the request is complete").token;
         program.session.complete(token, Errno::OK, vec![7; 512]);
         if structured {
             let (kind, data) = program.chunk();
@@ -281,7 +282,7 @@ fn requests_are_executed_and_answered() {
             assert_eq!(program.receive(512), [7; 512]);
         }
         program.request(0, command::READ, (0, 512), b"");
-        let token = program.session.poll_request().expect("a request").token;
+        let token = program.session.poll_request().expect("the request is complete").token;
         program.session.complete(token, Errno::EROFS, Vec::new());
         match structured {
             true => {
@@ -342,7 +343,7 @@ fn disconnect_completes_earlier_requests() {
     let mut program = Program::with("disk0", false);
     program.request(0, command::FLUSH, (0, 0), b"");
     program.request(0, command::DISC, (0, 0), b"");
-    let token = program.session.poll_request().expect("a request").token;
+    let token = program.session.poll_request().expect("the request is complete").token;
     assert_eq!(program.session.poll_request(), None);
     assert!(!program.session.is_over() && program.session.room().is_none());
     program.session.complete(token, Errno::OK, Vec::new());
@@ -362,7 +363,7 @@ fn give_up_ends_only_the_negotiation() {
     // A client that disconnects still gets the replies to its outstanding requests.
     let mut program = Program::with("disk0", false);
     program.request(0, command::READ, (0, 512), b"");
-    let token = program.session.poll_request().expect("a request").token;
+    let token = program.session.poll_request().expect("the request is complete").token;
     program.request(0, command::DISC, (0, 0), b"");
     assert!(program.session.poll_request().is_none() && !program.session.is_choosing());
     program.session.give_up();
@@ -378,17 +379,17 @@ fn input_stops_while_replies_are_unread() {
     let mut asked = 0;
     while program.session.room().is_some() {
         let bytes = request(0, command::READ, 77, (0, 1 << 20), b"");
-        let room = program.session.room().expect("the server listens");
+        let room = program.session.room().expect("the session accepts input");
         room[..bytes.len()].copy_from_slice(&bytes);
         program.session.handle(bytes.len());
-        let token = program.session.poll_request().expect("a request").token;
+        let token = program.session.poll_request().expect("the request is complete").token;
         program.session.complete(token, Errno::OK, vec![0; 1 << 20]);
         asked += 1;
     }
     assert!(asked >= 64 && program.session.unsent() <= 66 << 20, "{asked}");
     program.collect();
     assert!(program.session.room().is_some());
-    // The session accepts the maximum number of requests.
+    // The session accepts input until the maximum number of requests is outstanding.
     let mut tokens = Vec::new();
     while program.session.room().is_some() {
         program.request(0, command::FLUSH, (0, 0), b"");
@@ -399,14 +400,14 @@ fn input_stops_while_replies_are_unread() {
     assert!(program.session.room().is_some());
 }
 
-/// The limits apply even to requests that arrive in one piece.
+/// The limits on outstanding requests also hold for requests that arrive in a single read.
 #[test]
 fn limits_apply_to_requests_in_one_piece() {
     let mut program = Program::with("disk0", false);
     let bytes: Vec<u8> = (0..1000_u64)
         .flat_map(|number| request(0, command::READ, number, (0, SIZE as u32), b""))
         .collect();
-    let room = program.session.room().expect("the server listens");
+    let room = program.session.room().expect("the session accepts input");
     room[..bytes.len()].copy_from_slice(&bytes);
     program.session.handle(bytes.len());
     let mut asked = 0;
@@ -452,7 +453,7 @@ fn result_is_independent_of_read_sizes() {
         let (mut rest, mut out, mut commands) = (&bytes[..], Vec::<u8>::new(), Vec::new());
         while !rest.is_empty() {
             let length = cut(rest.len());
-            let room = session.room().expect("the server listens");
+            let room = session.room().expect("the session accepts input");
             room[..length].copy_from_slice(&rest[..length]);
             session.handle(length);
             rest = &rest[length..];
@@ -515,7 +516,7 @@ fn long_data_is_sent_without_a_copy() {
         program.request(0, command::READ, (0, length), b"");
     }
     for (round, length) in (0..).zip(lengths) {
-        let token = program.session.poll_request().expect("a request").token;
+        let token = program.session.poll_request().expect("the request is complete").token;
         let data = vec![round; length as usize];
         let place = data.as_ptr();
         program.session.complete(token, Errno::OK, data);
@@ -548,16 +549,16 @@ fn long_data_is_sent_without_a_copy() {
 fn output_buffer_does_not_grow_without_bound() {
     let mut program = Program::with("", true);
     for _ in 0..10_000 {
-        program.session.room().expect("the server listens");
+        program.session.room().expect("the session accepts input");
         let bytes = request(0, command::READ, 77, (0, 4096), b"");
-        let room = program.session.room().expect("the server listens");
+        let room = program.session.room().expect("the session accepts input");
         room[..bytes.len()].copy_from_slice(&bytes);
         program.session.handle(bytes.len());
-        let token = program.session.poll_request().expect("a request").token;
+        let token = program.session.poll_request().expect("the request is complete").token;
         program.session.complete(token, Errno::OK, vec![1; 4096]);
         while program.session.poll_used().is_some() {}
         let unsent = program.session.unsent();
         program.session.sent(unsent.saturating_sub(100_000));
-        assert!(program.session.output.held() < 1 << 20, "{unsent} bytes are to be sent");
+        assert!(program.session.output.held() < 1 << 20, "{unsent} bytes were unsent");
     }
 }

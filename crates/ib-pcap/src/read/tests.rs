@@ -159,8 +159,8 @@ fn unknown_blocks_are_skipped_and_simple_packets_read() {
 
 #[test]
 fn times_have_the_resolution_and_offset_of_their_interface() {
-    // Interfaces with the default resolution, 10^-3 s, 2^-10 s, and with microseconds and an offset
-    // of three seconds.
+    // Resolutions of the interfaces: the default (1 µs), 10^-3 s, 2^-10 s, and the default with an
+    // offset of three seconds.
     let interfaces: [&[u32]; 4] =
         [&[1, 0], &[1, 0, 0x1_0009, 3], &[1, 0, 0x1_0009, 0x8a], &[1, 0, 0x8_000e, 3, 0]];
     let mut bytes = file(&[]);

@@ -17,7 +17,7 @@ const VERSIONS: u8 = 0x83;
 /// A MAD agent that is registered through an open file.
 pub(super) struct Agent {
     pub(super) file: FileId,
-    /// Number of the agent within the file.
+    /// Agent ID that the program uses, unique among the agents of `file`.
     pub(super) slot: u32,
     pub(super) registration: Registration,
 }

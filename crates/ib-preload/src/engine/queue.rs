@@ -41,7 +41,7 @@ impl Message {
         if length == whole {
             Ok(whole)
         } else {
-            debug_assert!(self.received, "only received messages are long");
+            debug_assert!(self.received, "a message of more than 256 bytes must be a received one");
             Err(Errno::NO_SPACE)
         }
     }

@@ -68,7 +68,7 @@ fn response_is_delivered_once() {
         Err(Errno::INVALID),
         "a request with this transaction ID is outstanding"
     );
-    let [request] = sent(&mut engine)[..] else { panic!("one datagram") };
+    let [request] = sent(&mut engine)[..] else { panic!("expected one datagram") };
     assert_eq!((request.dlid, request.source_queue_pair), (5, 1));
     let id = Mad(request.mad).transaction_id().0;
     assert_eq!((id >> 48, id as u32), (0, 7), "the upper bits are left to the simulator");
@@ -81,8 +81,8 @@ fn response_is_delivered_once() {
     engine.handle(Instant::ZERO, &answer);
     engine.handle(Instant::ZERO, &answer);
     assert_eq!(engine.poll_woken(), Some(file));
-    assert_eq!(read(&mut engine, file, 300), Err(Errno::INVALID), "too small");
-    let (header, body) = read(&mut engine, file, 320).expect("a response");
+    assert_eq!(read(&mut engine, file, 300), Err(Errno::INVALID), "the buffer is too small");
+    let (header, body) = read(&mut engine, file, 320).expect("the file has a response");
     assert_eq!((header.agent, header.lid, header.length, header.status), (slot, 5, 312, 0));
     assert_eq!(body.len(), 256);
     assert_eq!(read(&mut engine, file, 320), Err(Errno::AGAIN));
@@ -102,7 +102,7 @@ fn request_is_retried_and_fails() {
         engine.handle_timeout(due);
     }
     assert_eq!(attempts, 3);
-    let (header, body) = read(&mut engine, file, 320).expect("a failed request");
+    let (header, body) = read(&mut engine, file, 320).expect("the file has a failed request");
     assert_eq!((header.status, body.len()), (110, 24));
 
     assert_eq!(engine.poll_woken(), None, "the message has been read");
@@ -110,10 +110,10 @@ fn request_is_retried_and_fails() {
     // If the simulator returns a request as lost, the request is retried immediately.
     engine.write(Instant::ZERO, file, &written(slot, 5, 100, 1, &request.0)).expect("sent");
     for _ in 0..2 {
-        let [lost] = sent(&mut engine)[..] else { panic!("one datagram") };
+        let [lost] = sent(&mut engine)[..] else { panic!("expected one datagram") };
         engine.handle(Instant::ZERO, &Request { status: TIMED_OUT, ..lost });
     }
-    assert_eq!(read(&mut engine, file, 320).expect("a failed request").0.status, 110);
+    assert_eq!(read(&mut engine, file, 320).expect("the file has a failed request").0.status, 110);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn requests_are_delivered_to_the_registered_agent() {
         "another agent is registered for the same methods"
     );
     let other = Registration { oui: 0x02c9, ..ping };
-    engine.register(two, &other).expect("another vendor");
+    engine.register(two, &other).expect("the agents have different vendors");
     assert!(engine.serves());
     let mut request = mad(MgmtClass::PING, Method::GET, 7);
     let from = |mad: &Mad| Request {
@@ -146,7 +146,7 @@ fn requests_are_delivered_to_the_registered_agent() {
     assert!(!engine.is_readable(one) && engine.is_readable(two));
     request.0[37..40].copy_from_slice(&[1, 2, 3]);
     engine.handle(Instant::ZERO, &from(&request));
-    let [refusal] = sent(&mut engine)[..] else { panic!("a refusal") };
+    let [refusal] = sent(&mut engine)[..] else { panic!("expected one refusal") };
     assert_eq!(Mad(refusal.mad).status(), MadStatus::BAD_METHOD_ATTRIBUTE);
     assert_eq!((refusal.dlid, refusal.slid), (2, 1));
     engine.close(two);
@@ -176,7 +176,7 @@ fn invalid_registrations_are_refused_as_by_the_kernel() {
     assert_eq!(engine.register(file, &good), Err(Errno::NO_MEMORY));
     assert_eq!(engine.enable_p_key(file), Err(Errno::INVALID));
     assert_eq!(engine.unregister(file, 40), Err(Errno::INVALID));
-    engine.unregister(file, 7).expect("a registered agent");
+    engine.unregister(file, 7).expect("agent 7 is registered");
     assert_eq!(engine.register(file, &good), Ok(7));
     assert_eq!(engine.write(Instant::ZERO, file, &[0; 64]), Err(Errno::INVALID));
     assert_eq!(engine.read(file, &mut [0; 63]), Err(Errno::INVALID));
@@ -191,7 +191,7 @@ fn long_response_arrives_as_one_message() {
     let request = mad(MgmtClass::SUBN_ADM, Method::GET_TABLE, 7);
     client.write(Instant::ZERO, asks, &written(slot, 2, 100, 0, &request.0)).expect("sent");
     exchange(Instant::ZERO, &mut client, &mut server);
-    let (header, request) = read(&mut server, answers, 320).expect("the request");
+    let (header, request) = read(&mut server, answers, 320).expect("the request has arrived");
     assert_eq!(header.lid, 1);
 
     let mut answer = request[..56].to_vec();
@@ -200,13 +200,13 @@ fn long_response_arrives_as_one_message() {
     answer.extend((0..112 * 500).map(|index| (index % 249) as u8));
     server.write(Instant::ZERO, answers, &written(0, 1, 0, 3, &answer)).expect("sent");
     exchange(Instant::ZERO, &mut client, &mut server);
-    assert_eq!(server.poll_timeout(), None, "all was acknowledged");
+    assert_eq!(server.poll_timeout(), None, "the client has acknowledged all segments");
     let mut buffer = vec![0; 320];
     assert_eq!(client.read(asks, &mut buffer), Err(Errno::NO_SPACE));
     let needed = UmadHeader::parse(&buffer).length as usize;
     assert_eq!(needed, SHORT_HEADER + answer.len());
     assert_eq!(buffer[SHORT_HEADER + 56..312], answer[56..256], "the first segment was copied");
-    let (_, whole) = read(&mut client, asks, needed).expect("all of it");
+    let (_, whole) = read(&mut client, asks, needed).expect("the buffer has room for the message");
     assert_eq!(whole[36..], answer[36..]);
 }
 
@@ -218,7 +218,7 @@ fn files_fail_after_the_simulator_disconnects() {
     let request = mad(MgmtClass::PERFORMANCE, Method::GET, 7);
     engine.write(Instant::ZERO, file, &written(slot, 5, 100, 2, &request.0)).expect("sent");
     engine.shut_down();
-    assert_eq!(read(&mut engine, file, 320).expect("a failed request").0.status, 110);
+    assert_eq!(read(&mut engine, file, 320).expect("the file has a failed request").0.status, 110);
     assert_eq!(read(&mut engine, file, 320), Err(Errno::IO));
     let bytes = written(slot, 5, 100, 2, &request.0);
     assert_eq!(engine.write(Instant::ZERO, file, &bytes), Err(Errno::IO));

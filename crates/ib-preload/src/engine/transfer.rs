@@ -42,7 +42,8 @@ pub(super) struct Transfer {
     /// The first datagram received. If the message is not complete in time, an ABORT responds to
     /// this datagram.
     from: Request,
-    /// Headers of the first segment.
+    /// The segment whose headers become those of the message: segment 1, or the first received segment until segment 1
+    /// arrives.
     first: Mad,
 }
 
@@ -73,7 +74,8 @@ impl Engine {
             return self.deliver(agent, request, mad.0.to_vec());
         }
         if header.segment == 0 {
-            // Programs under libumad2sim send unsegmented messages as one datagram.
+            // The segment number is 0, because a program under libumad2sim has sent an unsegmented
+            // message as one datagram.
             let length = usize::from(request.length).clamp(mad.class().data_offset(), mad.0.len());
             if transaction.is_none_or(|key| self.forget_transaction(key).is_some()) {
                 self.deliver(agent, request, mad.0[..length].to_vec());

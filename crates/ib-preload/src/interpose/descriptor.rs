@@ -42,8 +42,8 @@ pub(super) unsafe extern "C-unwind" fn read(
         if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
             return finish(result);
         }
-        // The program waits in `poll`, which is a cancellation point, like a blocking `read` of the
-        // kernel's device.
+        // The calling thread waits in `poll`. Like a blocking `read` of the kernel's device, `poll` is
+        // a cancellation point.
         let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let count = next!(
             c"poll" as fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int,
@@ -104,7 +104,7 @@ pub(super) unsafe extern "C-unwind" fn write(
         if buffer.is_null() {
             return Err(Errno::FAULT);
         }
-        // SAFETY: the caller guarantees `count` bytes.
+        // SAFETY: the caller guarantees that `buffer` has `count` bytes.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
         if descriptors::is_verbs(fd) {
             return process().uverbs()?.write(fd, bytes);
@@ -212,7 +212,7 @@ pub(super) unsafe extern "C-unwind" fn close_range(
     last: c_uint,
     flags: c_int,
 ) -> c_int {
-    // With CLOSE_RANGE_CLOEXEC (4), the call sets flags of descriptors and closes none.
+    // With CLOSE_RANGE_CLOEXEC (4), the call closes no descriptors. It sets their close-on-exec flags.
     if flags & 4 == 0 {
         forget_range(first, last);
     }
@@ -293,7 +293,7 @@ pub(super) unsafe extern "C-unwind" fn fcntl(
     after_fcntl(fd, command, result)
 }
 
-/// Replaces `fcntl64`, which programs linked with newer versions of glibc call instead of `fcntl`.
+/// Replaces `fcntl64`, which programs linked with glibc 2.28 or later call instead of `fcntl`.
 ///
 /// # Safety
 /// The caller has to meet the requirements of the C library's function.

@@ -38,8 +38,8 @@ macro_rules! next {
             $crate::errno::Errno(libc::ENOSYS).store();
             $absent
         } else {
-            // SAFETY: the address is that of the C library's function of this name, whose type is
-            // the one given; the arguments are the caller's.
+            // SAFETY: the address is that of the C library function `$name`, which has the type that
+            // the macro was given. The arguments are those of the caller.
             unsafe {
                 let function = std::mem::transmute::<
                     *mut libc::c_void,

@@ -28,7 +28,7 @@ fn has_verbs() -> bool {
 enum Target {
     /// The library does not serve the path, so the C library gets it unchanged.
     Same,
-    /// A path in the library's directory, which `buffer` contains.
+    /// A file in the library's private directory. [`target`] has written its path into `buffer`.
     Other,
     /// The umad device.
     Umad,
@@ -70,8 +70,8 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
     Target::Other
 }
 
-/// If the library serves a path, returns its two parts: the directory and the rest, without
-/// superfluous slashes between. Returns `None` for other paths.
+/// Splits a path that the library serves into the directory, without superfluous slashes, and the
+/// rest of the path. Returns `None` for other paths.
 fn own_path(path: &[u8]) -> Option<[&str; 2]> {
     const DIRECTORIES: [&str; 4] =
         ["/sys/class/infiniband", "/sys/class/infiniband_mad", VERBS_CLASS, "/dev/infiniband"];
@@ -87,7 +87,8 @@ fn own_path(path: &[u8]) -> Option<[&str; 2]> {
         if directory != "/dev/infiniband" {
             return Some([directory, rest]);
         }
-        // The library serves only the devices named below. All other devices belong to the kernel.
+        // The library serves umad devices, issm devices and its uverbs device. The kernel serves all
+        // other devices.
         let name = rest.trim_start_matches('/');
         return match name.get(..4) {
             Some("umad" | "issm") => Some(["/dev/infiniband/", name]),

@@ -58,9 +58,9 @@ const OPEN_DEVICE: &CStr = c"ibv_open_device";
 /// The provider's function that polls a CQ. All contexts have the same function.
 static POLL_CQ: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Replaces `ibv_open_device` of libibverbs. In the returned context, polling a CQ also drives the
-/// device, so that the polling thread does not wait for the worker. Programs that call the original
-/// function work, too, but poll more slowly.
+/// Replaces `ibv_open_device` of libibverbs. In the returned context, polling an empty CQ also
+/// drives the device, so that the polling thread does not wait for the device's worker thread. A
+/// program that calls the function of libibverbs instead also works, but polls more slowly.
 ///
 /// # Safety
 /// The caller has to meet the requirements of libibverbs' function.
@@ -94,11 +94,12 @@ pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *
     }
 }
 
-/// Polls a CQ. If it is empty, drives the device and polls it again.
+/// Polls a CQ. If the CQ is empty, drives the device. If the device has processed a packet, polls
+/// the CQ again.
 unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_void) -> c_int {
     let address = POLL_CQ.load(Ordering::Acquire);
-    // SAFETY: the address is that of the provider's function. It was stored before any context got
-    // this function.
+    // SAFETY: the address is that of the provider's function. `ibv_open_device` has stored the
+    // address before it put `poll_cq` into a context.
     unsafe {
         let poll: PollCq = std::mem::transmute::<*mut c_void, PollCq>(address);
         let found = poll(cq, count, wc);
@@ -114,7 +115,7 @@ unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_vo
 fn patch(fd: c_int, result: c_int, buffer: *mut libc::stat) -> c_int {
     if result == 0 && descriptors::is_verbs(fd) && !buffer.is_null() {
         let (major, minor) = DEVICE_NUMBER;
-        // SAFETY: the previous call has filled the structure.
+        // SAFETY: the `fstat` call that returned `result` has filled the structure.
         unsafe {
             (*buffer).st_mode = (*buffer).st_mode & !libc::S_IFMT | libc::S_IFCHR;
             (*buffer).st_rdev = libc::makedev(major, minor);
@@ -150,7 +151,7 @@ macro_rules! types {
 types! {
     /// Replaces `fstat(2)`.
     c"fstat" fstat();
-    /// Replaces `fstat64`. Its structure is that of `fstat` on 64-bit machines.
+    /// Replaces `fstat64`. On 64-bit machines, it fills the same structure as `fstat`.
     c"fstat64" fstat64();
     /// Replaces `__fxstat`, which programs linked with glibc before 2.33 call instead of `fstat`.
     c"__fxstat" __fxstat(version: c_int);

@@ -38,8 +38,9 @@ pub(super) struct State {
     pub(super) outbox: Outbox,
     /// True if an environment variable specifies that the port has an SM.
     pub(super) needs_sm: bool,
-    /// Time until which the receiving thread sleeps, and the eventfd that wakes the thread.
+    /// Time until which the receiving thread sleeps.
     pub(super) sleeps_until: Instant,
+    /// The eventfd that wakes the receiving thread.
     pub(super) wake: Option<OwnedFd>,
     descriptors: BTreeMap<i32, OpenDevice>,
     files: BTreeMap<OpenDevice, OpenFile>,
@@ -126,10 +127,11 @@ fn raise(event: &OwnedFd) {
     unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
 }
 
-/// Resets an eventfd that was raised.
+/// Resets the counter of an eventfd to 0.
 pub(super) fn drain(event: &OwnedFd) {
     let mut count = 0_u64;
-    // SAFETY: the call writes eight live bytes. It does not block, because the eventfd was raised.
+    // SAFETY: the call writes eight live bytes. It does not block: an open file's eventfd is read only if its counter
+    // is not 0, and the eventfd of the receiving thread is non-blocking.
     unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
 }
 

@@ -26,15 +26,15 @@ fn port_files_have_the_formats_of_the_kernel() {
 
 #[test]
 fn directories_of_exited_processes_are_removed() {
-    let base = tempfile::tempdir().expect("a directory");
+    let base = tempfile::tempdir().expect("a directory can be created");
     let dead = base.path().join(format!("{PREFIX}4194304-0"));
     let other = base.path().join("something-else");
     for path in [&dead, &other] {
-        fs::create_dir(path).expect("a directory");
+        fs::create_dir(path).expect("a directory can be created");
     }
-    let own = make_directory(base.path()).expect("a directory");
-    assert_eq!(fs::metadata(&own).expect("a directory").mode() & 0o777, 0o700);
+    let own = make_directory(base.path()).expect("a directory can be created");
+    assert_eq!(fs::metadata(&own).expect("the directory exists").mode() & 0o777, 0o700);
     remove_left_over(base.path());
     assert!(!dead.exists() && other.exists() && own.exists());
-    assert_ne!(make_directory(base.path()).expect("another"), own);
+    assert_ne!(make_directory(base.path()).expect("a directory can be created"), own);
 }

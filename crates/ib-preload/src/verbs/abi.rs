@@ -44,7 +44,7 @@ impl<const N: usize> Field for [u8; N] {
     }
 }
 
-/// Defines structures without padding, field by field.
+/// Defines structures whose encoding consists of the fields in order, without padding.
 macro_rules! structures {
     ($($(#[$doc:meta])* struct $name:ident: $size:literal { $($field:ident: $kind:ty,)* })*) => {
         $(

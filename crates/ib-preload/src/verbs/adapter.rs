@@ -2,9 +2,9 @@
 //! completions back.
 //!
 //! Receives are taken from the rings before packets are handled, so that every packet finds the
-//! receives that were posted before. All send requests are signaled in the engine, so that the
-//! elements of the send ring are released in order. Completions of unsignaled requests are dropped
-//! here.
+//! receives that were posted before its arrival. All send requests are posted to the engine as
+//! signaled, so that the elements of the send ring are released in order. If the program posted a
+//! request as unsignaled, its successful completion is dropped here.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -74,8 +74,8 @@ impl Adapter {
         }
         let moved = self.device.progress()?;
         if moved {
-            // Sends acknowledgements before the program can read the completions. After that, the
-            // program may destroy the queue pair.
+            // Acknowledgements are sent before the program can read the completions, because the
+            // program may then destroy the queue pair.
             self.device.flush();
         }
         self.settle(objects);

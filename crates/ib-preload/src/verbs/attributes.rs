@@ -152,7 +152,7 @@ impl Port {
     ///
     /// # Errors
     /// Fails with `EINVAL` if the port, the GID index or the service level does not exist, or if
-    /// the path is not global on Ethernet.
+    /// the port is Ethernet and the path has no GRH.
     pub(super) fn route(&self, path: &QpDestination) -> Result<Route, Errno> {
         let is_global = path.is_global != 0;
         if path.port_num != 1

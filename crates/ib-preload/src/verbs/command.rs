@@ -23,7 +23,7 @@ const NUMBER: u32 = 0xff;
 /// SRQ type `IB_SRQT_BASIC`. Other types need XRC or tag matching.
 const SRQ_BASIC: u32 = 0;
 
-/// A command.
+/// A decoded command with its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     GetContext,
@@ -60,10 +60,10 @@ pub(super) enum Request {
 pub(super) struct ResponseBuffer {
     /// Address of the buffer; 0 if the command has no response.
     pub(super) address: u64,
-    /// Size of the part for the core's response in bytes.
+    /// Size in bytes of the part for the response of the uverbs core.
     pub(super) core: usize,
-    /// Size of the part for the driver's response in bytes; 0 for legacy commands, which do not
-    /// separate both parts.
+    /// Size in bytes of the part for the response of the driver; 0 for legacy commands, for which
+    /// `core` is the size of the whole buffer.
     pub(super) driver: usize,
 }
 

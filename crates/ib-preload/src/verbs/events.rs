@@ -37,7 +37,7 @@ impl EventFile {
     /// Creates an event file. Returns the file and the program's descriptor of the file.
     ///
     /// # Errors
-    /// Fails if the process has no more descriptors.
+    /// Fails if the process cannot open another descriptor.
     pub(super) fn create() -> Result<(Self, OwnedFd), Errno> {
         // SAFETY: the call takes numbers only.
         let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };

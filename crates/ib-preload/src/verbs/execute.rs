@@ -64,7 +64,8 @@ pub(super) struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    /// Executes a command, except for those that open event files.
+    /// Executes a command. Commands that open event files or create CQs are executed elsewhere, and
+    /// fail here with `EINVAL`.
     pub(super) fn execute(&mut self, command: &Command) -> Result<Response, Errno> {
         match command.request {
             Request::GetContext | Request::CreateCompChannel => Err(Errno::INVALID),
@@ -245,8 +246,8 @@ impl Executor<'_> {
         }
         let rings = self.rings()?;
         let ring = Ring::create(rings, create.cqe, rxe::CQE)?;
-        // The engine's CQ has the maximum size. It holds completions until they are moved into the
-        // ring, including completions of unsignaled requests.
+        // The engine's CQ has the maximum size, because it also holds the completions of unsignaled
+        // requests, until all completions are moved into the ring.
         let most = self.adapter.device.hca().config().max_cqe;
         let id = self.adapter.device.hca().create_cq(most).map_err(created)?;
         let info = ring.info();

@@ -37,7 +37,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns the object of a context that has this handle.
+    /// Returns the object with this handle, which must belong to the context.
     ///
     /// # Errors
     /// Fails with `EINVAL` if the context has no object with this handle.

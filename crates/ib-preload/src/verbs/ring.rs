@@ -40,9 +40,11 @@ impl RingFile {
     }
 }
 
-/// Returns the capacity of a ring that has room for the requested number of elements; `None` if the
-/// number is too large. The number of slots is a power of two. One slot is always free, so that a
-/// full ring differs from an empty one.
+/// Returns the number of elements that a ring can hold if it is created for at least `elements`
+/// elements; `None` if that number is too large.
+///
+/// A slot of a ring is the memory for one element. The number of slots is a power of two. One slot
+/// is always free, so that a full ring differs from an empty one.
 pub(super) fn capacity(elements: u32) -> Option<u32> {
     let slots = elements.checked_add(1)?.checked_next_power_of_two()?;
     Some(slots.max(2) - 1)
@@ -57,7 +59,8 @@ pub(super) struct Ring {
     log2: u32,
     /// Index of the next element to be read or written.
     next: u32,
-    /// Index of the first element whose slot the program may not use again yet.
+    /// Index of the oldest element that the library has not released. Until the release, the program
+    /// must not reuse its slot.
     released: u32,
 }
 

@@ -30,8 +30,8 @@ pub(super) fn write(tree: &mut Tree, device: &str, port: &Port) -> io::Result<()
         (format!("{class}/uverbs0/abi_version"), DRIVER_ABI_VERSION.to_string()),
         (format!("{class}/uverbs0/dev"), format!("{major}:{minor}")),
         (format!("{class}/uverbs0/ibdev"), device.to_owned()),
-        // Programs check that the device file exists. An `open` of its path opens the device
-        // instead.
+        // The file is empty, because programs only check that it exists. If a program opens its path,
+        // the library opens the uverbs device instead.
         ("dev/infiniband/uverbs0".to_owned(), String::new()),
     ];
     let own = format!("sys/class/infiniband/{device}");

@@ -58,8 +58,8 @@ const RECENT: Duration = Duration::from_micros(20);
 
 /// Pause of the worker thread when all queues of the device have been processed.
 enum Pause {
-    /// Threads of the program have polled CQs a moment ago. The worker sleeps for a short time, and
-    /// packets do not wake it.
+    /// The worker sleeps for [`NAP`], and packets do not wake it, because threads of the program are
+    /// polling CQs.
     Nap,
     /// The worker sleeps until this time, or until one of these descriptors of the HCA's link is
     /// readable.

@@ -31,7 +31,8 @@ pub(crate) struct Fabric {
 impl Fabric {
     pub(crate) fn start(what: &str) -> Self {
         let name = format!("ibfabric-preload-{}-{what}", std::process::id());
-        let mut server = Server::bind(Address::Name(name.clone())).expect("a free name");
+        let mut server =
+            Server::bind(Address::Name(name.clone())).expect("the socket name is free");
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -40,7 +41,7 @@ impl Fabric {
                     serve(&mut server, input);
                 }
                 server.flush();
-                server.wait(Some(Duration::from_millis(5))).expect("waits");
+                server.wait(Some(Duration::from_millis(5))).expect("the sockets can be polled");
             }
         });
         Self { name, stop, thread: Some(thread) }
@@ -64,7 +65,7 @@ fn serve(server: &mut Server, input: Input) {
             match message.kind {
                 kind::GET_PORT_INFO => port_info(1).emit(&mut payload),
                 kind::GET_NODE_INFO => {
-                    let info = payload.first_chunk_mut().expect("64 bytes");
+                    let info = payload.first_chunk_mut().expect("the payload has 64 bytes");
                     node_info(1).emit(info);
                 }
                 kind::GET_GID => {
@@ -81,8 +82,8 @@ fn serve(server: &mut Server, input: Input) {
     }
 }
 
-/// Responds to SMPs and delivers other MADs. Responses go to the requester, requests to the only
-/// client.
+/// Responds to SMPs and delivers other MADs. A request is delivered to the client that has sent it,
+/// because the fabric has no other client. A response is delivered to the requester.
 fn deliver(server: &mut Server, client: u32, request: Request) {
     let mut mad = Mad(request.mad);
     let back = Request { dlid: request.slid, slid: request.dlid, ..request };

@@ -14,7 +14,8 @@ const UNDER_THE_LIBRARY: &str = "UMAD_PRELOAD_TEST_CHILD";
 /// Returns the path of the library, which cargo builds in the directory of the test executables.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("the path of the test executable is known");
-    let library = test.parent().expect("in a directory").join("libib_preload.so");
+    let library =
+        test.parent().expect("the test executable is in a directory").join("libib_preload.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
 }
@@ -37,7 +38,8 @@ fn run(program: &str, arguments: &[&str], fabric: &Fabric) -> Option<Output> {
         eprintln!("skipped: {program} is not installed (Debian: infiniband-diags)");
         return None;
     };
-    let output = preloaded(path, fabric).args(arguments).output().expect("it starts");
+    let output =
+        preloaded(path, fabric).args(arguments).output().expect("the program can be started");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program}: {}\n{error}", output.status);
     Some(output)
@@ -77,11 +79,11 @@ fn umad_descriptors_behave_as_those_of_the_kernel() {
     }
     let fabric = Fabric::start("child");
     let own = std::env::current_exe().expect("the path of the test executable is known");
-    let output = preloaded(own.to_str().expect("UTF-8"), &fabric)
+    let output = preloaded(own.to_str().expect("the path is UTF-8"), &fabric)
         .env(UNDER_THE_LIBRARY, "1")
         .args(["--exact", "umad_descriptors_behave_as_those_of_the_kernel", "--nocapture"])
         .output()
-        .expect("it starts");
+        .expect("the program can be started");
     let (out, error) = (text(&output), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{}\n{out}\n{error}", output.status);
     assert!(out.contains("1 passed"), "{out}");
@@ -92,7 +94,7 @@ fn missing_simulator_is_reported_on_stderr() {
     let fabric = Fabric::start("gone");
     let mut command = preloaded("ls", &fabric);
     command.env("IBSIM_SOCKNAME", "nobody-has-this-name").env("UMAD_PRELOAD_PATIENCE", "0.1");
-    let output = command.arg("/sys/class/infiniband").output().expect("it starts");
+    let output = command.arg("/sys/class/infiniband").output().expect("the program can be started");
     assert!(!output.status.success());
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("no simulator listens at @nobody-has-this-name:ctl"), "{error}");

@@ -19,8 +19,8 @@ struct Drawn {
     messages: Vec<Row>,
 }
 
-/// A message in the data of the script: pair, send time in µs, times of its parts except the total, kind, number,
-/// bytes, retransmitted packets.
+/// A message in the data of the script: index of its pair, send time, times of its parts except the total, operation,
+/// first PSN, bytes, number of retransmitted packets. Times are in µs; the send time is relative to the first message.
 #[derive(Serialize)]
 struct Row(
     usize,

@@ -54,7 +54,7 @@ pub(super) fn picture(drawing: &Drawing<'_>) -> Option<String> {
     Some(svg)
 }
 
-/// Returns the SVG path of each load class. Each half of a link is part of the path of its class.
+/// Returns an SVG path for each load class. It draws the halves of links whose load is in this class.
 fn halves(frame: &Frame<'_>, bundles: &[Bundle], scale: &Scale) -> [String; CLASSES] {
     let mut paths = [const { String::new() }; CLASSES];
     for bundle in bundles {

@@ -83,9 +83,9 @@ fn groups(bonds: &Bonds) -> Vec<usize> {
     group
 }
 
-/// Orders the groups, and the switches of each group. The next group has the strongest bonds to the preceding switches.
-/// Within a group, the next switch has the most neighbours among the preceding switches. A tie goes to the switch with
-/// the most recently placed neighbour, and then to the first name.
+/// Orders the groups, and the switches of each group. The next group is that of the switch with the strongest bonds to
+/// the preceding groups. Within a group, the next switch has the most neighbours among the preceding switches of the
+/// group. In case of a tie, this is the switch with the most recently placed neighbour, and then the first by name.
 fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
     let mut row = Vec::with_capacity(by_name.len());
     let mut pull = vec![0; by_name.len()];

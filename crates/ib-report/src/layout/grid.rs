@@ -1,9 +1,10 @@
 //! Layout of meshes, tori and hypercubes, which are recognised by their ports.
 //!
 //! In a mesh, torus or hypercube, each direction has its own port. For example, a cable from port 1 to port 2 leads one
-//! step along the first dimension at every switch. A walk along the cables yields the coordinates of every switch. If
-//! two paths yield different coordinates, the difference is the length of a cycle. Missing cables and switches are
-//! tolerated, but not cables at wrong ports.
+//! step along the first dimension at every switch. A search along the cables from one switch yields the coordinates of
+//! every switch. If two paths to a switch yield coordinates that differ in one dimension, this dimension has cycles.
+//! The difference is then a multiple of the cycle length. Missing cables and switches are tolerated. Cables at wrong
+//! ports are not.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,8 +15,8 @@ use super::PITCH;
 /// Maximum number of dimensions of a grid.
 const MAX_DIMENSIONS: usize = 16;
 
-/// A three-dimensional grid is drawn as slices side by side. If these are wider than this many switches, they are drawn
-/// in several rows.
+/// A three-dimensional grid is drawn as slices side by side. If all slices together are wider than this many switches,
+/// they are drawn in several rows.
 const MAX_WIDTH: usize = 40;
 
 /// Desired ratio of width to height of a drawing whose slices are in several rows.
@@ -56,8 +57,8 @@ pub(super) fn find(subnet: &Subnet<'_>, origin: usize) -> Option<Found> {
     Some(Found::Grid(coordinates.iter().map(|at| place(at, &sides)).collect()))
 }
 
-/// A link from a switch: the next switch, the dimension, and the direction. The direction is 0 if both ends have the
-/// same port number: then the dimension has two switches.
+/// A link from a switch: the peer switch, the dimension, and the direction (1 or -1). The direction is 0 if both ends
+/// have the same port number. Then the dimension has only the coordinates 0 and 1.
 type Step = (usize, usize, i64);
 
 struct Steps {
@@ -97,11 +98,12 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
     Some(Steps { of, dimensions: dimension.len() })
 }
 
+/// The result of a breadth-first search along the links from one switch.
 struct Walk {
-    /// Coordinates by switch.
+    /// The coordinates of each switch, as recorded when the search first reached it.
     coordinates: Vec<Vec<i64>>,
-    /// For each path that leads to a switch with other coordinates than the first path: the differences in each
-    /// dimension.
+    /// One element for each link that leads to a switch with other recorded coordinates than the link implies: the
+    /// implied coordinates minus the recorded ones.
     conflicts: Vec<Vec<i64>>,
 }
 
@@ -131,7 +133,8 @@ fn walk(steps: &Steps, origin: usize) -> Option<Walk> {
     Some(Walk { coordinates: at.into_iter().collect::<Option<_>>()?, conflicts })
 }
 
-/// Returns the cycle length of each dimension, 0 for a dimension without cycles; `None` if the paths are contradictory.
+/// Returns the cycle length of each dimension, 0 for a dimension without cycles. Returns `None` if cycles do not
+/// explain all [`Walk::conflicts`].
 fn rings(walk: &Walk) -> Option<Vec<i64>> {
     let mut rings = vec![0; walk.coordinates.first()?.len()];
     for conflict in &walk.conflicts {
@@ -162,9 +165,9 @@ fn settle(coordinates: &mut [Vec<i64>], rings: &[i64]) {
     }
 }
 
-/// Returns the position of a switch. The first two dimensions are drawn directly, and the slices of a third one side by
-/// side, in several rows if there are many. Further dimensions become slices of slices, alternately to the right and
-/// down.
+/// Returns the position of a switch. The first two dimensions are the columns and rows of a slice. The slices of the
+/// third dimension are side by side, or in several rows if a three-dimensional grid is wide. Each further dimension
+/// repeats the drawing of the preceding ones, alternately downwards and to the right.
 fn place(at: &[i64], sides: &[usize]) -> (f64, f64) {
     let (mut x, mut y, mut wide, mut high) = (0, 0, 1, 1);
     for (dimension, (&at, &side)) in at.iter().zip(sides).enumerate() {

@@ -1,9 +1,9 @@
 //! Layout of trees: one row per rank, with the switches of a pod together.
 //!
 //! A pod is a connected component of the switches below a rank. Pods are placed side by side in the order of their
-//! names. The switches of the rank above are spread over the width of all pods, in the order of their links. So the
-//! links of an intact tree have few crossings. A cable between two pods is easy to see, because it leaves the width of
-//! its pod.
+//! names. The switches of the rank above are spread over the width of all pods, in the order of the mean positions of
+//! their neighbours below. So the links of an intact tree have few crossings. A cable between two pods is easy to see,
+//! because it extends beyond the width of a pod.
 
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ const ENOUGH: f64 = 0.9;
 
 /// Returns the rank of each switch of a tree whose hosts are at the bottom; `None` if the fabric is not a tree.
 ///
-/// A first ranking uses the distances from all switches with hosts. A second one uses the distances from switches with
-/// more than a few hosts. It prevents a management node from turning a spine into a leaf. If both fit a tree, the
-/// ranking with fewer links within a rank is used. If neither fits, the distances from `roots`, the root switches of
-/// the engine, determine the ranks.
+/// A first ranking uses the distances from all switches with hosts. A second ranking uses the distances from switches
+/// with more than a few hosts, so that a management node does not turn a spine into a leaf. If both rankings fit a
+/// tree, the function returns the one with fewer links within a rank. If neither fits, the distances from `roots`, the
+/// root switches of the routing engine, determine the ranks.
 pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let with_hosts = |least: u32| {
         let leaves = (0..graph.len()).filter(move |&switch| graph.hosts[switch] >= least);
@@ -88,7 +88,8 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Places connected switches, in the order of their names, to the right of `left`; returns their width.
+    /// Places the connected switches in `members`, which are sorted by name, to the right of `left`. Returns the width
+    /// that they occupy.
     fn place(&mut self, members: &[usize], left: f64) -> f64 {
         let top = members.iter().map(|&switch| self.ranks[switch]).max().unwrap_or(0);
         let (tops, below): (Vec<usize>, Vec<usize>) =
@@ -116,7 +117,7 @@ impl Rows<'_> {
         width
     }
 
-    /// Spreads the switches of a rank over a width, in the order of their neighbours below.
+    /// Spreads the switches of a rank over a width, in the order of the mean positions of their neighbours below.
     fn spread(&mut self, tops: &[usize], left: f64, width: f64) {
         let mut order: Vec<(i64, usize)> =
             tops.iter().map(|&switch| (self.middle_below(switch), switch)).collect();
@@ -127,8 +128,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the mean position of a switch's neighbours below, in hundredths, so that rounding does not affect the
-    /// order.
+    /// Returns the mean horizontal position of a switch's neighbours in lower ranks. The result is an integer in
+    /// hundredths of a unit, so that rounding errors do not affect the order of switches.
     fn middle_below(&self, switch: usize) -> i64 {
         let rank = self.ranks[switch];
         self.middle(switch, &|peer| (self.ranks[peer] < rank).then_some(self.across[peer]))
@@ -174,8 +175,9 @@ impl Rows<'_> {
         pods
     }
 
-    /// Sorts pods of one leaf each to shorten the links. Alternately, the switches above are sorted by the leaves, and
-    /// the leaves by the switches above. Stops if the links become hardly shorter.
+    /// Sorts `leaves`, pods of one leaf each, to shorten the links to `tops`, the switches above. A round sorts `tops`
+    /// by the positions of the leaves, and then the leaves by the positions of `tops`. Stops at the first round that
+    /// hardly shortens the links (see [`ENOUGH`]).
     fn untangle(&mut self, leaves: &mut Vec<Vec<usize>>, tops: &[usize]) {
         let width = leaves.len() as f64;
         let mut best = f64::MAX;

@@ -178,8 +178,7 @@ fn groups_of_a_dragonfly_are_contiguous() {
     let names: Vec<&str> =
         around.iter().map(|&id| subnet.switch_node(id).description.as_str()).collect();
     for group in names.chunks(6) {
-        let prefix =
-            group[0].strip_suffix('0').expect("the first switch of a group is the leftmost");
+        let prefix = group[0].strip_suffix('0').expect("the first switch of a group has number 0");
         assert!(group.iter().all(|name| name.starts_with(prefix)), "{group:?}");
         assert!(group.is_sorted(), "{group:?}");
     }

@@ -55,11 +55,11 @@ fn assert_balanced(page: &str) {
         rest = after;
         let name = tag.split([' ', '\n']).next().unwrap();
         if let Some(closed) = name.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(closed), "before: {}", &rest[..rest.len().min(80)]);
+            assert_eq!(open.pop(), Some(closed), "tag before: {}", &rest[..rest.len().min(80)]);
         } else if !tag.ends_with('/') && !VOID.contains(&name) {
             open.push(name);
             if ["script", "style"].contains(&name) {
-                rest = &rest[rest.find(&format!("</{name}>")).expect("a closing tag")..];
+                rest = &rest[rest.find(&format!("</{name}>")).expect("the element is closed")..];
             }
         }
     }
@@ -264,9 +264,10 @@ fn large_page_stays_small() {
     let fabric = made("fat-tree", &["24", "3"]);
     let page = page_of(&fabric, EngineKind::MinHop);
     assert_eq!(data_of(&page)["names"].as_array().unwrap().len(), 720);
-    // The fabric has 6,912 links between switches and 3,456 hosts. The largest fabrics have eight times as many.
-    assert!(page.len() < 400_000, "{} bytes", page.len());
-    assert!(page.contains("<p class=\"still\">"), "too many links for a static picture");
+    // The fabric has 6,912 links between switches and 3,456 hosts. The largest fabrics have eight times as many
+    // of both.
+    assert!(page.len() < 400_000, "the page has {} bytes", page.len());
+    assert!(page.contains("<p class=\"still\">"), "a large fabric has no static picture");
 }
 
 #[test]

@@ -78,7 +78,8 @@ struct Run {
     next_fault: Instant,
     /// Scheduled repairs of links: time, client and link.
     repairs: Vec<(Instant, usize, usize)>,
-    /// Time of the last link failure that the port reported; `None` if the last failure was not reported, or there was none.
+    /// Time of the last link failure that the port reported; `None` if there was no failure, or the last
+    /// one was not reported.
     link_down: Option<Instant>,
 }
 
@@ -267,7 +268,8 @@ impl Run {
         Ok(())
     }
 
-    /// Fails if a command took longer than the failure of a single path allows.
+    /// Fails if a command took longer than it may if a single path fails: [`LINK_DOWN`] or [`STALL`], plus the time of
+    /// the device.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);

@@ -288,8 +288,7 @@ enum After {
     Restarted,
     /// The server's machine was restarted, and the device no longer has a write cache.
     WithoutCache,
-    /// A Linux server, which does not report restarts. The value is true if the client trusts the server to
-    /// keep data.
+    /// A Linux server, which does not report restarts. The value is true if the client trusts the server to keep data.
     Linux(bool),
 }
 

@@ -31,7 +31,7 @@ fn guid_is_derived_from_the_mac_or_ip_address() {
 #[test]
 fn interface_is_found_by_its_address() {
     let address = Ipv4Addr::LOCALHOST.into();
-    let interface = RoceInterface::holding(address).unwrap().expect("a loopback device");
+    let interface = RoceInterface::holding(address).unwrap().expect("an interface has the address");
     assert_eq!(interface.mac, None);
     assert_eq!(interface.active_mtu(), active_mtu(interface.mtu));
     assert!(interface.gids().any(|gid| gid == gid_of(address)));

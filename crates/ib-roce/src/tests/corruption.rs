@@ -15,9 +15,9 @@ use ib_wire::packet::{RoceAddresses, RoceNetwork};
 use super::icrc::{Headers, IcrcCheck, Tables};
 use super::*;
 
-/// Size of a block, which is sent as packets of 1,024 bytes, and number of blocks that a run
-/// writes.
+/// Size of a block in bytes. A block is sent as packets of 1,024 bytes.
 const BLOCK: usize = 4096;
+/// Number of blocks that a run writes.
 const BLOCKS: usize = 200;
 
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
@@ -50,7 +50,8 @@ fn network(from: usize, identification: u16) -> RoceNetwork {
     }
 }
 
-/// Returns two connected queue pairs, which accept packets with weak routes if `is_weak` is true.
+/// Returns two connected queue pairs. If `is_weak` is true, they also accept packets whose ICRC matches only an
+/// identification that no sender of this module uses. Such packets have a weak route ([`Route::is_weak`]).
 fn connected(is_weak: bool) -> [Side; 2] {
     let mut sides = [0, 1].map(|side: usize| {
         let config = HcaConfig::new(Guid(side as u64 + 1), vec![route_from(side).source]);
@@ -118,7 +119,7 @@ struct Outcome {
     succeeded: usize,
 }
 
-/// Writes all blocks from one HCA to the other over a wire that corrupts packets.
+/// Writes all blocks from one HCA to the other over a wire that corrupts packets. `is_weak` is passed to [`connected`].
 fn run(seed: u64, is_weak: bool) -> Outcome {
     let (mut rng, mut outcome) = (Rng::new(seed), Outcome::default());
     let mut sides = connected(is_weak);

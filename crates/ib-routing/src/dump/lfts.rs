@@ -48,7 +48,7 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Resul
 }
 
 /// Selects the entries that apply to the port with the port GUID in the entry. If this port has another LID in the
-/// subnet, that LID replaces the LID in the entry. The LMC bits stay the same.
+/// subnet, that LID replaces the LID in the entry. The LMC bits do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// All entries apply to the port with the GUID in the entry. Used to load tables, as OpenSM does.

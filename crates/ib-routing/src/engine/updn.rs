@@ -13,8 +13,8 @@ use crate::subnet::{Peer, Subnet, SwitchId};
 /// The updn engine, which routes by the up*/down* rule.
 ///
 /// Switches are ranked by their distance from the root switches, which are configured or detected. A link leads up to
-/// the lower rank or, if the ranks are equal, to the lower identifier. A path goes up first and then down, so paths
-/// cannot form a credit loop.
+/// the switch of lower rank or, if the ranks are equal, to the switch with the lower identifier. A path goes up
+/// first and then down, so paths cannot form a credit loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UpDown;
 
@@ -70,7 +70,8 @@ impl Engine for UpDown {
             }
         };
         let connected = shortest.as_ref().filter(|_| options.connect_roots);
-        // With link weights, the hops between connected roots differ from link to link, so links cannot share a class.
+        // If roots are connected, the hops to a root are those of shortest paths. With link weights, these hops differ
+        // from link to link, so links cannot share a class.
         let share = connected.is_none() || weights.is_uniform();
         let links =
             Links::new(subnet, &ranks(subnet, &roots), &identifiers(subnet, options), share);
@@ -123,31 +124,32 @@ fn identifiers(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u64> {
     ids
 }
 
-/// A directed link from one switch to another.
+/// A link in the direction of a search, which is the opposite of the direction of packets.
 #[derive(Clone, Copy)]
 struct Link {
-    /// The switch to which the link leads.
+    /// The switch to which the search goes over the link.
     to: u16,
-    /// The port of the switch `to` at which the link ends.
+    /// The port of the switch `to` at which the link ends. Packets leave the switch through it.
     there: u8,
-    /// True if the link leads up.
+    /// True if the search goes up over the link.
     up: bool,
-    /// Index of the link's class. All links of a class have the same hops to every destination.
+    /// Index of the link's class. Packets over any link of a class have the same number of hops to every destination.
     class: u32,
 }
 
-/// The links that leave every switch: all links, links that lead down, and links that lead up.
+/// The links of all switches: all links, links that lead down, and links that lead up.
 struct Links {
     all: Fan,
     down: Fan,
     up: Fan,
     classes: LinkClasses,
-    /// True if all links that lead down from a switch share a class, and all links that lead up share another class.
+    /// True if all links that lead down from a switch have the same class, and all links that lead up have another one.
     share: bool,
 }
 
 /// A list of links, ordered by the switch at which they start.
 struct Fan {
+    /// By switch: the index in `links` of the switch's first link. The last element is the total number of links.
     first: Vec<u32>,
     links: Vec<Link>,
 }
@@ -171,9 +173,9 @@ impl Fan {
 impl Links {
     /// Determines the direction and the class of every link.
     ///
-    /// If `share` is true, the hops that a search finds over a link must depend only on the switch where the link
-    /// starts and on its direction. The links from switch s then form two classes: 2·s for links that lead down, and
-    /// 2·s + 1 for links that lead up. If `share` is false, every link has its own class.
+    /// If `share` is true, the links from switch s form two classes: 2·s for links that lead down, and 2·s + 1 for
+    /// links that lead up. The caller may set `share` only if every search finds the same hops over all links of such
+    /// a class. If `share` is false, every link has its own class.
     fn new(subnet: &Subnet<'_>, ranks: &[u32], ids: &[u64], share: bool) -> Self {
         let mut all = Fan { first: vec![0], links: Vec::new() };
         for id in subnet.switch_ids() {
@@ -236,16 +238,18 @@ fn matrix(
 ///
 /// A switch is queued again whenever a link to it gets fewer hops. For each switch, the search records whether the link
 /// by which the switch was last queued leads up. If not, the search leaves the switch only over links that lead down.
-/// As in OpenSM, this rule determines the hops on fabrics that have links between switches of equal rank.
+/// OpenSM follows the same rule. It affects the hops on fabrics that have links between switches of equal rank.
 struct Search {
     queue: Vec<u16>,
+    /// By switch: true if the link by which the switch was last queued leads up.
     up: Vec<bool>,
+    /// By switch: true if the switch is queued and not yet processed.
     queued: Vec<bool>,
 }
 
 impl Search {
-    /// Runs the search from the destination switch `root`. `least` gets the hops of every switch, and `emitted` the
-    /// hops of each class of links.
+    /// Runs the search from the destination switch `root`. `least` gets the least number of hops from each switch to
+    /// `root`. For each class of links, `emitted` gets the number of hops from [`Link::to`] over the link to `root`.
     fn run(&mut self, links: &Links, root: u16, least: &mut [u8], emitted: &mut [u8]) {
         least[usize::from(root)] = 0;
         self.queue.clear();

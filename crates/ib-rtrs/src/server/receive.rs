@@ -21,7 +21,8 @@ use crate::heartbeat::HeartbeatAction;
 /// HCAs.
 enum FollowUp {
     None,
-    /// An info request, or a message of the proof. The value is its length in bytes.
+    /// An info request, or the client's nonce or proof for the authentication by a shared key. The value is the length
+    /// of the message in bytes.
     Info(usize),
     /// A fence request.
     Fence(Fence),

@@ -220,7 +220,7 @@ struct TimeLimits {
 
 impl TimeLimits {
     /// If all paths are connected and no link is cut, cuts a random link. With a probability of one half, the client's
-    /// port also loses its link for a moment.
+    /// port also loses its link briefly.
     fn fail_one(&mut self, lab: &mut Lab, rng: &mut Rng, repairs: &mut Vec<(Instant, usize)>) {
         let is_up = |path: &PathId| lab.client.path_state(*path) == Some(PathState::Connected);
         if !lab.paths.iter().all(is_up) || !repairs.is_empty() {

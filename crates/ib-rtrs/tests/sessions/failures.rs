@@ -98,8 +98,8 @@ fn retransmissions_without_fences_wait_for_their_chunks() {
     assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
 }
 
-/// Returns a lab whose client does not fence paths. The server's user executes `writes` writes, and needs the time
-/// `takes` for each.
+/// Returns a lab in which the server executes `writes` writes. Each of them takes the time `takes`. The client does not
+/// ask the server to fence failed paths, so the server completes the writes of a failed path.
 fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
     let client = ClientConfig { fence: false, ..quick_client() };
     let mut lab = Lab::connected(1, links, client, small_server());

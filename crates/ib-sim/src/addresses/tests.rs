@@ -15,7 +15,7 @@ fn hca_ports_have_unique_stable_addresses() {
     let addresses = Addresses::derive(&sim);
     assert_eq!(addresses, Addresses::derive(&sim));
     let all: Vec<_> = addresses.iter().collect();
-    assert_eq!(all.len(), 3, "no switch");
+    assert_eq!(all.len(), 3, "only HCA ports have addresses");
     for (port, list) in all {
         assert_eq!(list.len(), 2);
         assert!(matches!(list[0], IpAddr::V4(v4) if v4.octets()[0] == 10));
@@ -161,7 +161,7 @@ fn check_unique(addresses: &Addresses) {
     for (port, list) in addresses.iter() {
         assert!(!list.is_empty());
         for &address in list {
-            assert!(seen.insert(address), "{address} twice");
+            assert!(seen.insert(address), "{address} is assigned twice");
             assert_eq!(addresses.find(address), Some(port));
         }
     }

@@ -99,7 +99,7 @@ impl Requests {
     }
 
     /// Returns the earlier request that a new request with the same transaction ID and port
-    /// replaces. Also returns true if both belong to the same message.
+    /// replaces. The second value is true if both requests belong to the same message.
     ///
     /// The transaction ID includes the client ID, so both requests are of the same client. Retries
     /// and further segments of a message have the same header as the first MAD. Their sender waits
@@ -176,7 +176,7 @@ const HEADER: usize = 24;
 /// Returns true if the MAD is an RMPP ACK, STOP or ABORT. Such MADs contain no data of the message.
 ///
 /// OpenSM leaves the RMPP type of a response to the kernel. With libumad2sim.so, responses
-/// therefore have no RMPP type.
+/// therefore have no RMPP type. Such responses do contain data, so the result is false for them.
 pub(crate) fn is_rmpp_control(mad: &Mad) -> bool {
     let controls = [RmppType::ACK, RmppType::STOP, RmppType::ABORT];
     mad.is_rmpp() && controls.contains(&mad.rmpp().rmpp_type)

@@ -57,7 +57,7 @@ fn clients_of_a_port_receive_their_own_responses() {
     let (mut sim, _, manager, remote) = made();
     let askers: Vec<ClientId> = (0..300).map(|_| lab::client(&mut sim, "h1")).collect();
     for &requester in &askers {
-        // The client uses the upper 16 bits of the transaction ID, too.
+        // All clients use the same transaction ID, with upper bits that the fabric has to replace.
         sim.submit(requester, &Datagram::new(remote, query(Method::GET, 0xabcd_0000_0000_0042)));
     }
     let requests = received(&mut sim, manager);
@@ -108,7 +108,8 @@ fn unsolicited_mads_go_to_the_sm_or_the_queue_pair() {
     sim.submit(requester, &Datagram::new(remote, query(Method::SEND, 4)));
     sim.settle(sim.now());
     assert!(matches!(sim.receive(requester), Some(Incoming::Lost(_))));
-    // The trap that the port no longer has an SM is sent only after an earlier trap is repressed.
+    // Only the MADs 3 and 4 are lost. The port sends no trap about the missing SM, because an
+    // earlier trap was not repressed.
     assert_eq!(lab::lost(&sim, "no_receiver"), before + 2);
     lab::check_settled(&sim);
 }
@@ -398,7 +399,7 @@ fn every_segment_has_the_transaction_of_its_client() {
     assert_eq!(transactions(&mut sim, plain), [9; 3]);
     assert_eq!(sim.outstanding(), 0);
 
-    // Later segments keep the transaction ID after up to 4,095 further requests.
+    // After 4,095 further MADs of the client, a late segment still gets the client's upper bits.
     for number in 0..4_095u64 {
         sim.submit(
             requester,
@@ -411,8 +412,7 @@ fn every_segment_has_the_transaction_of_its_client() {
     answer(&mut sim, &requests[0], 5..6);
     assert_eq!(transactions(&mut sim, requester), [9], "only 4,096 transactions are stored");
 
-    // Sends requests whose transaction IDs have the lower bits of an earlier one, but other upper
-    // bits or zeros there.
+    // These transaction IDs have the lower bits of `WHOLE`, but other upper bits: 0x1234 and zero.
     for transaction in [0x1234_0000_0000_0009, 9] {
         sim.submit(requester, &Datagram::new(remote, query(Method(0x12), transaction)));
         let request = received(&mut sim, manager).pop().unwrap();
@@ -519,7 +519,7 @@ fn request_beyond_the_limit_is_lost_at_once() {
         sim.settle(sim.now());
     }
     let Some(Incoming::Lost(lost)) = sim.receive(requester) else {
-        panic!("the last request is lost")
+        panic!("the last request is not reported as lost")
     };
     assert_eq!(lost.mad.transaction_id(), TransactionId(most));
     assert!(sim.receive(requester).is_none());

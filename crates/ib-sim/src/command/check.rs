@@ -8,7 +8,8 @@ use super::{Command, CommandError, Fault, Ignored};
 use crate::fabric::FabricState;
 use crate::node::LINEAR_BLOCKS;
 
-/// Checks the targets of a command, and values whose range depends on the fabric.
+/// Checks the targets of a command, and its port numbers, counter name, LFT blocks, faults and
+/// number of repetitions.
 pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), CommandError> {
     match command {
         Command::Link(one, other) | Command::Swap(one, other) => {
@@ -63,7 +64,7 @@ pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), Comma
                 && let Some(block) = blocks.iter().find(|&&block| block >= LINEAR_BLOCKS)
             {
                 const _: () =
-                    assert!(LINEAR_BLOCKS == 768, "the message contains the number of blocks");
+                    assert!(LINEAR_BLOCKS == 768, "the error text gives 767 as the last block");
                 return Err(CommandError::Value {
                     found: format!("block {block}"),
                     expected: "blocks of 64 LIDs, 0 to 767",
@@ -74,8 +75,8 @@ pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), Comma
     Ok(())
 }
 
-/// Refuses a maximum delay of reordered packets if no packets are reordered, because it has no
-/// effect.
+/// Refuses `held`, the maximum delay of reordered packets, without `reorder`: if no packets are
+/// reordered, `held` has no effect.
 fn check_faults(faults: &[Fault]) -> Result<(), CommandError> {
     let holds = faults.iter().any(|fault| matches!(fault, Fault::HeldBack(_)));
     let reorders = |fault: &Fault| matches!(fault, Fault::Reordering(part) if *part > 0.0);

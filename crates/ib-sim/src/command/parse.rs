@@ -9,7 +9,7 @@ use ib_wire::mad::{AttributeId, MgmtClass};
 use super::check::highest;
 use super::{Command, Fault, Ignored, Target};
 
-/// Error of parsing a command.
+/// An error in the text of a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: found {found}, expected {expected}")]
 pub struct ParseCommandError {
@@ -160,7 +160,7 @@ impl<'a> Words<'a> {
         if self.is_over() { Ok(()) } else { Err(self.wrong("the end of the line")) }
     }
 
-    /// Returns an error with the column of the last word.
+    /// Returns an error at the word that was read last, or at the end of the line.
     fn wrong(&self, expected: &str) -> ParseCommandError {
         let rest = &self.text[self.last..];
         let word = rest.split_whitespace().next();

@@ -187,8 +187,7 @@ fn set_counter(
     value: u64,
 ) -> Result<(), CommandError> {
     let field = counter(field)?;
-    // As in ibsim, PortCounters and PortCountersExtended show the same counter, so both show the
-    // new value.
+    // As in ibsim, the command sets the counter in both PortCounters and PortCountersExtended.
     let (mut full, mut short) = (fabric.counters(port, now), fabric.short_counters(port, now));
     for counters in [&mut full, &mut short] {
         let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));

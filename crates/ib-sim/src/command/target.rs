@@ -65,7 +65,8 @@ impl Target {
         Ok(ports)
     }
 
-    /// Returns the end port of the port that a target names, or the end port of the target's node.
+    /// Returns the end port of a target. For a switch, this is port 0. For other nodes, it is the
+    /// named port, or the node's end port if the target names no port.
     pub(super) fn find_end_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         if self.port.is_some() {
             return Ok(fabric.end_port_of(self.find_port(fabric)?));

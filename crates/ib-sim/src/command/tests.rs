@@ -61,7 +61,7 @@ fn every_command_is_parsed() {
         ("Swap a[1] \"b c\"[2]", Command::Swap(a1(), b2())),
     ] {
         assert_eq!(text.parse::<Command>().as_ref(), Ok(&command), "{text}");
-        assert_eq!(command.to_string().parse(), Ok(command), "{text}, written");
+        assert_eq!(command.to_string().parse(), Ok(command), "round trip of {text}");
     }
 }
 
@@ -260,7 +260,7 @@ fn clear_resets_lids_counters_and_cables() {
     run(&mut sim, "Clear s1");
     assert_eq!((sim.port_info(port(&sim, "s1.0")).lid, sim.counters(at).symbol_errors), (0, 0));
     assert!(matches!(fails(&mut sim, "ReLink s1"), CommandError::NothingPulled(_)));
-    assert_eq!(sim.peer(at), None, "for good");
+    assert_eq!(sim.peer(at), None, "the cable is not plugged in again");
     run(&mut sim, "Clear h2[1]");
     assert_eq!(lid(&sim, "h2"), 0);
 }
@@ -282,7 +282,7 @@ fn guids_lids_counters_and_keys_are_set() {
     assert_eq!(sim.link_port(port(&sim, "h1.1")).port_guid, Guid(0x78));
     run(&mut sim, "Baselid s1[3] 40 2");
     let info = sim.port_info(port(&sim, "s1.0"));
-    assert_eq!((info.lid, info.lmc), (40, 2), "a switch has one LID");
+    assert_eq!((info.lid, info.lmc), (40, 2), "only port 0 of a switch has LIDs");
     for (name, counter) in [
         ("SymbolErrorCounter", "symbol_errors"),
         ("LinkDownedCounter", "link_downed"),
@@ -335,7 +335,7 @@ fn faults_lose_corrupt_duplicate_and_delay_packets() {
     let mut sim = made();
     run(&mut sim, "Fault s1[2] corrupt=1");
     assert!(arrivals(&mut sim, 10).is_empty());
-    assert_eq!(sim.counters(port(&sim, "s2.1")).rcv_errors, 10, "the receiver counts");
+    assert_eq!(sim.counters(port(&sim, "s2.1")).rcv_errors, 10, "the receiver counts the errors");
     assert_eq!(sim.counters(port(&sim, "s1.2")).xmit_packets, 10);
     assert_eq!(lab::lost(&sim, "damaged"), 10);
 
@@ -379,8 +379,8 @@ fn error_rate_loses_requests_and_entering_packets() {
     let mut sim = made();
     run(&mut sim, "Error s1[3] 100 0x11");
     assert!(!query(&mut sim, &[1], AttributeId::NODE_INFO));
-    assert!(query(&mut sim, &[1], AttributeId::NODE_DESCRIPTION), "another attribute");
-    assert!(query(&mut sim, &[1, 2], AttributeId::NODE_INFO), "in transit");
+    assert!(query(&mut sim, &[1], AttributeId::NODE_DESCRIPTION), "other attributes are answered");
+    assert!(query(&mut sim, &[1, 2], AttributeId::NODE_INFO), "forwarded requests are not lost");
     assert_eq!(sim.counters(port(&sim, "s1.3")).rcv_errors, 0);
     run(&mut sim, "Error s1[3] 100");
     assert!(!query(&mut sim, &[1, 2], AttributeId::NODE_INFO));
@@ -406,7 +406,7 @@ fn link_flaps_the_requested_number_of_times() {
     assert_eq!(states, expected);
     assert_eq!(sim.counters(port(&sim, "s1.2")).link_downed, 3);
     assert_eq!(sim.port_info(port(&sim, "s1.2")).phys_state, PhysState::LINK_UP);
-    // Virtual time advances even if the times down and up are zero.
+    // Virtual time advances even if the link goes down and up for 0 ns each.
     sim.run(&"Flap s1[2] 0ns 0ns 4000000000".parse().unwrap()).unwrap();
     sim.run_until(Instant::from_nanos(20_000_000));
 }

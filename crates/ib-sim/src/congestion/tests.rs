@@ -40,7 +40,7 @@ fn congestion_control_responses_are_those_of_ibsim() {
 fn enabled_widths_are_those_of_the_net_file() {
     let net = b"Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"b\"[1] w=3\n\nHca 1 \"a\"\n[1] \"s\"[1]\n\n\
                 Hca 1 \"b\"\n[1] \"s\"[2] w=2\n\n";
-    let fabric = ib_topology::read("net", net).expect("a net file");
+    let fabric = ib_topology::read("net", net).expect("the net file is valid");
     let mut sim = Sim::new(&fabric, Options::default());
     let enabled = |sim: &Sim, name| sim.port_info(lab::port(sim, name)).link_width_enabled.0;
     // With ibsim, smpquery shows the same LinkWidthEnabled values for this net file.

@@ -54,10 +54,10 @@ fn hosted_agent_gets_the_arrival_port_and_may_respond_late() {
     let client = lab::client(&mut sim, "h1");
     let mad = Mad::new(CLASS, Method::GET, TransactionId(5));
     let remote = Remote::gsi(lid(&sim, "s2"));
-    assert_eq!(lab::query(&mut sim, client, remote, mad), None, "not yet");
+    assert_eq!(lab::query(&mut sim, client, remote, mad), None, "the agent has not responded yet");
     assert_eq!(sim.next_at(), sim.agents.wakes(0));
     sim.run_until(sim.now() + std::time::Duration::from_millis(6));
-    let Some(Incoming::Received(answer)) = sim.receive(client) else { panic!("no answer") };
+    let Some(Incoming::Received(answer)) = sim.receive(client) else { panic!("no response") };
     assert_eq!((answer.mad.transaction_id().0, answer.mad.0[100]), (5, 1));
     lab::check_settled(&sim);
     assert!((lab::assigned(&sim) == 0));
@@ -105,7 +105,7 @@ enum Action {
         mad: Vec<u8>,
         plausible: bool,
     },
-    /// Lets a client send the MAD that was received last, unchanged or as a response.
+    /// Lets a client send the last MAD that any client has received, unchanged or as a response.
     Return {
         client: usize,
         respond: bool,
@@ -222,7 +222,7 @@ impl Scenario {
     fn make(&mut self, what: Action) {
         let sim = &mut self.sim;
         let end = |sim: &Sim, index: usize| {
-            sim.end_port(node(sim, ["h1", "h2", "s1", "s2"][index])).expect("it has one")
+            sim.end_port(node(sim, ["h1", "h2", "s1", "s2"][index])).expect("nodes have end ports")
         };
         match what {
             Action::Attach { node, is_sm, told } => {
@@ -242,7 +242,7 @@ impl Scenario {
             }
             Action::Send { client, remote, local, mad, plausible: fits } => {
                 let Some(client) = self.client(client) else { return };
-                let mut mad = Mad(mad.try_into().expect("256 bytes"));
+                let mut mad = Mad(mad.try_into().expect("the MAD has 256 bytes"));
                 if fits {
                     plausible(&mut mad);
                 }
@@ -266,7 +266,7 @@ impl Scenario {
                 sim.send_packet(from, packet);
             }
             Action::Command(index) => {
-                let command = COMMANDS[index].parse().expect("it is one");
+                let command = COMMANDS[index].parse().expect("the command is valid");
                 let _ = sim.run(&command);
             }
             Action::Run(nanos) => {

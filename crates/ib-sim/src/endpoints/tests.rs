@@ -24,7 +24,7 @@ fn next_open_returns_ports_with_arrived_packets() {
     }
     sim.settle(sim.now());
     assert_eq!(sim.next_open(), Some(to));
-    assert_eq!(sim.next_open(), None, "once");
+    assert_eq!(sim.next_open(), None, "the port is returned once");
     let arrived: Vec<_> = std::iter::from_fn(|| sim.receive_packet(to)).collect();
     assert_eq!(arrived.len(), 3);
     sim.send_packet(from, data(&sim, from, there, 0, 100));
@@ -60,7 +60,7 @@ fn packets_not_taken_block_later_packets() {
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     let there = lid(&sim, "h2");
     sim.open_held(to);
-    // A VL buffer has 16 KiB; the switch queues the remaining packets.
+    // The VL buffer of h2 has 16 KiB. When the buffer is full, the switch queues further packets.
     for _ in 0..20 {
         sim.send_packet(from, data(&sim, from, there, 0, 2000));
     }
@@ -156,7 +156,7 @@ fn class_mads_go_to_the_registered_client() {
     sim.detach(responder);
     assert_eq!(send(&mut sim, is_cm), [false, false, false, true]);
     sim.detach(late);
-    assert_eq!(send(&mut sim, is_cm), [true, false, false, false], "as without classes");
+    assert_eq!(send(&mut sim, is_cm), [true, false, false, false], "no client has this class");
     lab::check_settled(&sim);
 }
 

@@ -14,7 +14,7 @@ fn events_come_by_time_then_by_insertion() {
     while let Some((_, event)) = queue.pop_by(at(4)) {
         order.push(event);
     }
-    assert_eq!(order, "abc", "the event after the given time remains queued");
+    assert_eq!(order, "abc", "events after the given time remain queued");
     assert_eq!(queue.pop_by(at(5)), Some((at(5), 'd')));
     assert_eq!(queue.pop_by(Instant::NEVER), Some((at(5), 'e')));
     assert_eq!(queue.pop_by(Instant::NEVER), None);

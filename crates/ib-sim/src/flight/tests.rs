@@ -16,7 +16,7 @@ fn shared_space_is_free_when_the_last_copy_leaves() {
     flights.share_space(key, 2, Instant::ZERO);
     let copy = flights.copy(key);
     let [early, late] = [3, 7].map(Instant::from_nanos);
-    let holds = [key, copy].map(|key| flights.remove(key).holds.expect("both stand there"));
+    let holds = [key, copy].map(|key| flights.remove(key).holds.expect("both occupy buffer space"));
     assert_eq!(flights.free_at(holds[0], late), None);
     assert_eq!(flights.free_at(holds[1], early), Some(late));
     assert_eq!(flights.shared_spaces(), 0);

@@ -35,7 +35,8 @@ impl Network {
             self.switch_ends(port, peer, false);
         }
         self.update_link(port);
-        // If the link has come up again, `update_link` has sent the link state traps.
+        // If the link has come up again, `update_link` has already sent the link state traps. If it
+        // remains down, they are sent here.
         if was_up && !self.fabric.port(port).is_up() {
             self.trap_ends(port, peer);
         }
@@ -76,8 +77,8 @@ impl Network {
         self.switch_end(other, up);
     }
 
-    /// Takes one end of a link up or down. Packets in flight to this port and in its output queue
-    /// are dropped.
+    /// Takes one end of a link up or down. In both cases, drops the packets in the port's output
+    /// queue, and the packets in flight to the port.
     fn switch_end(&mut self, port: PortId, up: bool) {
         self.log(Entry::Link { port, up });
         let powered = self.fabric.node_of(port).powered;

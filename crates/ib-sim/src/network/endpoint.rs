@@ -68,8 +68,8 @@ impl Network {
         let transaction = datagram.mad.transaction_id();
         let mut packet = self.fabric.datagram_packet(port, datagram);
         let request = if datagram.mad.method().is_response() {
-            // A response belongs to the request that it completes. The ACK of an RMPP segment is
-            // not a response.
+            // A response completes an assigned request, which fails if the packet is lost. The ACK
+            // of an RMPP segment completes no request.
             let answers = !is_rmpp_control(&datagram.mad);
             answers.then(|| self.clients.take_assigned(transaction.0, port)).flatten()
         } else {
@@ -91,7 +91,8 @@ impl Network {
         }
     }
 
-    /// Delivers a MAD that has arrived at an end port to the client that gets it.
+    /// Delivers a MAD that has arrived at an end port to its recipient ([`Clients::recipient`]).
+    /// Drops the MAD if it has no recipient.
     pub(crate) fn deliver_mad(&mut self, port: PortId, key: u32) {
         let packet = &self.flights.get(key).packet;
         let Payload::Mad(payload) = &packet.payload else {

@@ -250,7 +250,8 @@ impl Network {
         if !others.is_empty() {
             self.flights.share_space(key, ports.len(), self.clock.now());
         }
-        // Ports are sorted, so only the first one can be port 0.
+        // The port numbers are in ascending order, so `others` does not contain port 0, which is
+        // the switch itself.
         for &number in others {
             let copy = self.flights.copy(key);
             self.pass(node, arrival, self.fabric.port_id(node, number), copy);
@@ -305,7 +306,7 @@ impl Network {
         None
     }
 
-    /// Sends an SMP over the link of a port, whatever its LIDs are.
+    /// Sends an SMP over the link of a port. The LIDs of the packet are ignored.
     pub(crate) fn send_to_neighbor(
         &mut self,
         port: PortId,

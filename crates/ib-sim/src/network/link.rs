@@ -343,7 +343,8 @@ impl Network {
         for &key in dropped {
             self.discard(port, key, why);
         }
-        // After a drop, a shorter packet may be the head of its VL, for which the credits suffice.
+        // The new head of a VL can be shorter than the dropped packet, so that the credits suffice
+        // to send it.
         self.serve(port);
     }
 

@@ -58,7 +58,7 @@ impl Network {
         let packet = &self.flights.get(key).packet;
         let p_key = packet.p_key();
         let mut details = SwitchKeyDetails::zeroed();
-        // Only UD packets contain the source QP, and only packets with a GRH contain GIDs.
+        // The trap has a source QP only for MADs, and GIDs only for packets with a GRH.
         type Fields = SwitchKeyFields;
         details.valid = Fields::LID1 | Fields::LID2 | Fields::P_KEY | Fields::SL | Fields::QP2;
         details.valid = details.valid.with(Fields::QP1, packet.mad().is_some());

@@ -125,7 +125,7 @@ fn keep_up_limits_the_lead_of_virtual_time() {
     };
     query(&mut sim);
     sim.keep_up(start);
-    assert!(sim.receive(client).is_some(), "microseconds are not");
+    assert!(sim.receive(client).is_some(), "the response arrives within `AHEAD`");
     assert!(sim.now().since(start) < Sim::AHEAD);
     sim.run(&"fault h1[1] delay=3s".parse().unwrap()).unwrap();
     let start = sim.now();

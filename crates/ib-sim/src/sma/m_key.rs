@@ -25,7 +25,8 @@ pub(crate) enum Access {
 
 /// Checks the M_Key of a request that has arrived at a port (IBTA volume 1, chapter 14.2.4).
 ///
-/// If the request selects another port of an HCA, its M_Key also has to be that of the other port.
+/// If the request selects another port of the HCA, and the arrival port does not deny it, the M_Key is also checked at
+/// the selected port. The more restricted access applies.
 pub(crate) fn check_m_key(net: &mut Network, port: PortId, slid: u16, mad: &Mad) -> Access {
     let access = check_port(net, port, slid, mad);
     match other_port(&net.fabric, port, mad) {

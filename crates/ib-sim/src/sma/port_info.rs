@@ -99,10 +99,10 @@ fn set_states(net: &mut Network, port: PortId, to: &PortInfo) {
     }
 }
 
-/// Writes the enabled vendor-specific speed of Mellanox.
+/// Handles a Set of Mellanox's vendor attribute `MlnxExtPortInfo`.
 pub(super) fn set_mellanox(port: &mut Port, to: &MlnxExtPortInfo) {
     let own = &mut port.mellanox;
-    // Bit 0 of the enable mask enables the speed.
+    // Bit 0 of StateChangeEnable lets the Set change LinkSpeedEnabled.
     if to.state_change_enable & 1 != 0 {
         own.link_speed_enabled = to.link_speed_enabled;
     }

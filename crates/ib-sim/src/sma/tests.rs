@@ -131,7 +131,7 @@ fn node_attributes_describe_the_node() {
         let guids = mad.attribute::<GuidInfo>().unwrap().guids;
         assert_eq!(guids[0], info.port_guid);
     }
-    // A client at a port sends only out of this port.
+    // A client at port 1 of h1 cannot send out of port 2.
     let path: &[u8] = &[2];
     let what = (AttributeId::NODE_INFO, 0);
     let mad = smp::directed_request(Method::GET, TransactionId(1), what, path);
@@ -162,14 +162,18 @@ fn written_attributes_are_read_back() {
     let modifier = SlToVl::modifier(3, 1);
     assert_eq!(lab::set(&mut sim, client, SWITCH, (&table, modifier)), (MadStatus::OK, table));
     let mad = again(&mut sim, SWITCH, (AttributeId::SL_TO_VL, SlToVl::modifier(2, 1)));
-    assert_eq!(mad.attribute(), Some(crate::port::default_sl_to_vl()), "another arrival port");
+    assert_eq!(
+        mad.attribute(),
+        Some(crate::port::default_sl_to_vl()),
+        "another ingress port is unchanged"
+    );
 
     let mut arbitration = VlArbitration::zeroed();
     arbitration.entries[5] = VlArbitrationEntry { lane: VirtualLane::new(6).unwrap(), weight: 77 };
     let set = lab::set(&mut sim, client, SWITCH, (&arbitration, 3 << 16 | 9));
     assert_eq!(set, (MadStatus::OK, arbitration));
     let mad = again(&mut sim, SWITCH, (AttributeId::VL_ARBITRATION, 1 << 16 | 9));
-    assert_ne!(mad.attribute(), Some(arbitration), "the other table");
+    assert_ne!(mad.attribute(), Some(arbitration), "the low-priority table is unchanged");
 
     let block = LinearForwardingBlock { ports: std::array::from_fn(|index| index as u8) };
     assert_eq!(lab::set(&mut sim, client, SWITCH, (&block, 767)), (MadStatus::OK, block));
@@ -197,7 +201,11 @@ fn written_attributes_are_read_back() {
     );
     assert_eq!(set.guids[1..], guids.guids[1..]);
     assert_eq!(lab::set(&mut sim, client, HCA, (&guids, 3)), (MadStatus::OK, guids));
-    assert_eq!(lab::set(&mut sim, client, SWITCH, (&guids, 0)).1.guids[1], Guid(0), "room for one");
+    assert_eq!(
+        lab::set(&mut sim, client, SWITCH, (&guids, 0)).1.guids[1],
+        Guid(0),
+        "the GUID table of a switch has one entry"
+    );
 
     let mut mellanox = MlnxExtPortInfo::zeroed();
     (mellanox.state_change_enable, mellanox.link_speed_enabled) =
@@ -239,7 +247,10 @@ fn switch_info_keeps_writable_fields() {
     let expected = SwitchInfo { linear_fdb_cap: 49_152, port_state_change: true, ..to };
     assert_eq!(kept, expected);
     to.port_state_change = true;
-    assert!(!lab::set(&mut sim, client, SWITCH, (&to, 0)).1.port_state_change, "1 clears it");
+    assert!(
+        !lab::set(&mut sim, client, SWITCH, (&to, 0)).1.port_state_change,
+        "a Set of 1 clears PortStateChange"
+    );
     for wrong in [
         SwitchInfo { linear_fdb_top: 49_152, ..to },
         SwitchInfo { default_multicast_primary_port: 21, ..to },

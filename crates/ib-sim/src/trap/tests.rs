@@ -146,7 +146,7 @@ fn change_during_a_pending_trap_is_sent_after_repress() {
     run(&mut sim, "Relink s2[4]");
     run(&mut sim, "Unlink s2[4]");
     let first = traps(&mut sim, manager);
-    assert_eq!(first.len(), 1, "the same trap is not sent twice at once");
+    assert_eq!(first.len(), 1, "no second trap is sent while the first is pending");
     repress(&mut sim, manager, &first[0].1);
     let second = traps(&mut sim, manager);
     assert_eq!(second.len(), 1);
@@ -168,7 +168,7 @@ fn is_sm_change_sends_a_trap() {
     repress(&mut sim, manager, &came[0].1);
     sim.set_is_sm(other, true);
     sim.settle(sim.now());
-    assert_eq!(traps(&mut sim, manager).len(), 0, "no change");
+    assert_eq!(traps(&mut sim, manager).len(), 0, "IsSM was already set");
     sim.detach(other);
     sim.settle(sim.now());
     let came = traps(&mut sim, manager);
@@ -276,8 +276,8 @@ fn limited_member_reaches_only_full_members() {
             answer.remote.p_key, limited,
             "the response has the P_Key of the responding port"
         );
-        // A client's requests also arrive with the P_Key of the client's own port. Its response
-        // contains this P_Key.
+        // A client receives each GMP with the P_Key of the port at which the client is attached.
+        // The response of the client contains this P_Key.
         let mad = Mad::new(ib_wire::mad::MgmtClass::SUBN_ADM, Method::GET, TransactionId(3));
         sim.submit(manager, &Datagram::new(remote, mad));
         sim.settle(sim.now());

@@ -29,10 +29,10 @@ fn route_changes_are_counted() {
     lab::set(&mut sim, client, &[1], (&SwitchInfo { linear_fdb_top: 2, ..info }, 0));
     assert_eq!(sim.route_changes(), before + 2);
     lab::run(&mut sim, "Unlink \"s1\"[2]");
-    assert_eq!(sim.route_changes(), before + 4, "both ends");
+    assert_eq!(sim.route_changes(), before + 4, "both ports of the cable change their state");
     assert!(!sim.is_active(one, other));
     lab::run(&mut sim, "ReLink \"s1\"[2]");
-    assert!(!sim.is_active(one, other), "no SM has activated it");
+    assert!(!sim.is_active(one, other), "no SM has activated the link");
     let before = sim.route_changes();
     lab::run(&mut sim, "Power \"s2\" off");
     assert!(sim.route_changes() > before);
@@ -49,7 +49,7 @@ fn links_report_since_when_they_are_inactive() {
     assert_eq!(sim.inactive_since(one, other), Some(seconds(5)));
     sim.run_until(seconds(9));
     lab::run(&mut sim, "ReLink \"s1\"[2]");
-    assert_eq!(sim.inactive_since(other, one), Some(seconds(5)), "no SM has activated it");
+    assert_eq!(sim.inactive_since(other, one), Some(seconds(5)), "no SM has activated the link");
     let unmanaged = Sim::new(&lab::row(2), Options::default());
     assert_eq!(unmanaged.inactive_since(one, other), Some(Instant::ZERO));
 }
@@ -64,7 +64,7 @@ fn sent_bytes_and_vls_of_ports_are_returned() {
     let sent = sim.counters(host).xmit_data * 4;
     assert!(sent > 100 && sim.sent_bytes(host) == sent && sim.sent_bytes(switch) == sent);
     assert_eq!(sim.sent_bytes(port(&sim, "h2.1")), 0);
-    let level = |level| ServiceLevel::new(level).expect("a level");
+    let level = |level| ServiceLevel::new(level).expect("the SL is below 16");
     let vls = sim.port(switch).data_vls();
     assert_eq!(sim.vl(3, switch, level(0)), Some(0));
     assert_eq!(sim.vl(3, switch, level(vls - 1)), Some(vls - 1));

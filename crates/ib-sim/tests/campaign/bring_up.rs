@@ -11,15 +11,17 @@ use ib_wire::mad::{Attribute, Mad, Method, TransactionId, smp};
 
 use crate::paths::paths;
 
-/// The SMPs that a subnet manager at the first host sends, to the nearest nodes first. A part is
-/// sent after the responses to the preceding part have arrived.
+/// Lists of the SMPs that a subnet manager at the first host sends. Each list begins with the SMPs to the nearest
+/// nodes. A list is sent after the responses to the SMPs of the preceding list have arrived.
 pub(crate) struct Configuration(Vec<Vec<Mad>>);
 
 impl Configuration {
     pub(crate) fn of(fabric: &Fabric) -> Self {
-        let subnet = Subnet::discover(fabric, &SubnetOptions::default()).expect("a subnet");
+        let subnet = Subnet::discover(fabric, &SubnetOptions::default())
+            .expect("the fabric can be discovered");
         let options = RoutingOptions::default();
-        let routing = engine(EngineKind::MinHop).route(&subnet, &options).expect("routes");
+        let routing =
+            engine(EngineKind::MinHop).route(&subnet, &options).expect("the subnet can be routed");
         let sim = Sim::new(fabric, Options::default());
         let manager = subnet.end_port(subnet.sm_port()).base_lid.get();
         let (mut tables, mut armed, mut active) = (Vec::new(), Vec::new(), Vec::new());
@@ -30,7 +32,10 @@ impl Configuration {
                 tables.push(set(&path, &info, 0));
                 let mut ports = [0xff; 64];
                 let entries = routing.lfts.table(id);
-                assert!(entries.len() < ports.len(), "one block holds all entries and a free one");
+                assert!(
+                    entries.len() < ports.len(),
+                    "one LFT block holds all entries and a free one"
+                );
                 ports[..entries.len()].copy_from_slice(entries);
                 tables.push(set(&path, &LinearForwardingBlock { ports }, 0));
             }
@@ -64,7 +69,7 @@ pub(crate) fn run(link: &mut SimLink<'_>, configuration: &Configuration) {
     for part in &configuration.0 {
         let requests = part.iter().map(|&mad| Request::new(Remote::directed(), mad)).collect();
         for answer in client.call_all(link, requests).expect("a simulated link does not fail") {
-            assert!(answer.expect("an answer").status().is_ok());
+            assert!(answer.expect("each SMP gets a response").status().is_ok());
         }
     }
 }

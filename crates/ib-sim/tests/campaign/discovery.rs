@@ -35,13 +35,13 @@ enum Query {
         leads_on: bool,
         counted: Vec<u8>,
     },
-    /// Reads the first LFT block. The client changes the block afterwards.
+    /// Reads the first LFT block of the switch at the end of a path. The client then changes an entry of the block.
     Table(Vec<u8>),
     /// Writes the changed LFT block.
     NewTable(Vec<u8>, LinearForwardingBlock),
-    /// Reads the LFT block after the write.
+    /// Reads the LFT block again, to check whether the switch has ignored the write.
     Written(Vec<u8>, LinearForwardingBlock),
-    /// The counters of a port of the node that has this LID.
+    /// PortCounters of the port `number`, from the node with the LID `lid`.
     Counters {
         lid: u16,
         number: u8,
@@ -159,7 +159,7 @@ impl<'p> Discovery<'p> {
     fn send_query(&mut self, query: Query) {
         let request = query.request(self.plan);
         let (mad, remote) = (request.mad, request.remote);
-        let id = self.requester.start(request).expect("the request has a response");
+        let id = self.requester.start(request).expect("the method of the request has a response");
         self.tally.started += 1;
         let before = self.asked.insert(id, PendingQuery { query, mad, remote });
         assert!(before.is_none(), "transaction IDs are unique");
@@ -178,7 +178,8 @@ impl<'p> Discovery<'p> {
                     if message.status().is_ok() {
                         self.learn(asked.query, message.mad());
                     } else {
-                        // While cables are swapped, a path can lead to another node than before.
+                        // While cables are swapped, a path can lead to another node. This node may not
+                        // have the requested attribute or port.
                         assert!(self.plan.faults > 0, "{}", message.mad());
                     }
                 }
@@ -187,7 +188,7 @@ impl<'p> Discovery<'p> {
                 Err(other) => panic!("{other}"),
             }
         }
-        assert_eq!(self.waiting(), 0, "outstanding queries");
+        assert_eq!(self.waiting(), 0, "no query is outstanding");
     }
 
     /// Records a completed query and checks that it ended in time.
@@ -198,7 +199,7 @@ impl<'p> Discovery<'p> {
         assert!(end.elapsed <= patience, "{:?} of {patience:?}", end.elapsed);
         if let Err(Failure::TimedOut { waited, attempts }) = end.result {
             assert_eq!(attempts, timing.retries + 1);
-            // If losses are reported, they can end a query before its time limit.
+            // If a lost request is reported to the client, an attempt can end before its timeout.
             assert!(waited == patience || self.plan.reports_losses, "{waited:?} of {patience:?}");
         }
         let result = match &end.result {
@@ -231,13 +232,14 @@ impl<'p> Discovery<'p> {
                 }
             }
             Query::Table(path) => {
-                let mut block: LinearForwardingBlock = answer.attribute().expect("a table");
+                let mut block: LinearForwardingBlock =
+                    answer.attribute().expect("the response has an LFT block");
                 let entry = &mut block.ports[FREE_ENTRY];
                 *entry = if *entry == 0xff { 1 } else { 0xff };
                 self.send_query(Query::NewTable(path, block));
             }
             Query::NewTable(path, block) => {
-                assert_eq!(answer.attribute(), Some(block), "the write is acknowledged");
+                assert_eq!(answer.attribute(), Some(block), "the written block is returned");
                 self.send_query(Query::Written(path, block));
             }
             Query::Written(_, block) => {

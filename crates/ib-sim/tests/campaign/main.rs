@@ -85,8 +85,9 @@ impl Tally {
 /// Runs the fabric, the faults and the client of a plan.
 fn run(plan: &Plan<'_>) -> Outcome {
     let mut sim = Sim::new(&plan.kind.fabric, plan.options());
-    let port = sim.first_end_port().expect("a host");
-    let mut link = SimLink::attach(&mut sim, port, plan.client()).expect("there is room");
+    let port = sim.first_end_port().expect("the fabric has nodes");
+    let mut link = SimLink::attach(&mut sim, port, plan.client())
+        .expect("the port exists and no client is attached");
     if plan.configured {
         bring_up::run(&mut link, &plan.kind.configuration);
     }
@@ -123,7 +124,7 @@ fn run(plan: &Plan<'_>) -> Outcome {
 }
 
 /// Waits for all late responses, and checks that they complete no query a second time. Then checks
-/// that no request of the client remains.
+/// that no request is outstanding in the fabric.
 fn settle(link: &mut SimLink<'_>, discovery: &mut Discovery<'_>) {
     assert_eq!(discovery.waiting(), 0, "no query is outstanding");
     let until = link.now() + Duration::from_secs(60);
@@ -149,7 +150,8 @@ impl Drop for Seed {
 }
 
 fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    std::env::var(name)
+        .map_or(default, |text| text.parse().expect("the environment variable is a number"))
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn discovery_under_faults_ends_and_is_reproducible() {
         let outcome = run(&plan);
         assert!(outcome == run(&plan), "two runs with the same seed differ");
         let all: BTreeSet<Guid> = plan.kind.fabric.nodes().map(|(_, node)| node.guid).collect();
-        assert!(outcome.nodes.is_subset(&all), "unknown nodes");
+        assert!(outcome.nodes.is_subset(&all), "all found nodes are in the fabric");
         if plan.heals() {
             assert_eq!(outcome.nodes, all, "all nodes are found after the faults");
         }

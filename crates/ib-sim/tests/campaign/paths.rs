@@ -6,7 +6,8 @@ use ib_topology::{Fabric, NodeId};
 
 /// Returns the directed route from the first host to each node. The nearest nodes are the first.
 pub(crate) fn paths(fabric: &Fabric) -> Vec<(NodeId, Vec<u8>)> {
-    let host = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).expect("a host").0;
+    let host =
+        fabric.nodes().find(|(_, node)| !node.kind.is_switch()).expect("the fabric has a host").0;
     let mut paths = vec![(host, Vec::new())];
     let mut seen = BTreeSet::from([host]);
     let mut next = 0;

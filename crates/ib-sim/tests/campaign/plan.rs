@@ -58,8 +58,10 @@ pub(crate) struct Kind {
 impl Kind {
     fn new(words: &str) -> Self {
         let words: Vec<&str> = words.split(' ').collect();
-        let kind = generate::Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
-        let fabric = generate(&kind, &generate::Options::default()).expect("a fabric");
+        let kind =
+            generate::Kind::parse(words[0], &words[1..]).expect("the words name a kind of fabric");
+        let fabric =
+            generate(&kind, &generate::Options::default()).expect("the kind and options are valid");
         let configuration = Configuration::of(&fabric);
         Self { fabric, configuration }
     }
@@ -93,7 +95,7 @@ pub(crate) struct Plan<'k> {
     pub(crate) configured: bool,
     /// Number of faults.
     pub(crate) faults: usize,
-    /// Time after which all faults are removed.
+    /// Duration of the period with faults. When it ends, all faults are removed.
     pub(crate) time: Duration,
     /// Maximum number of discovery rounds during the faults.
     pub(crate) rounds: usize,

@@ -1,9 +1,9 @@
 //! LFT entries that the SM clears before it writes new ones, so that no transient forwarding loop occurs.
 //!
-//! While tables are written, a switch may use its old or its new entry for a LID. A transient loop needs a cycle of old
-//! and new entries. Therefore the SM first sets every changing entry on such a cycle to "no path". Apart from "no
-//! path", the cycle has only old entries until then, and only new entries afterwards. Neither the old nor the new
-//! tables have loops.
+//! Neither the old nor the new tables have loops. But while tables are written, some switches still use the old entry
+//! for a LID and others the new entry. Such a mixture can form a cycle. The SM therefore changes the entries of such a
+//! cycle in two steps. First, it sets every entry that changes to "no path". Only then does it write the new entries.
+//! Thus the cycle never has old and new entries at the same time.
 //!
 //! If the content of an LFT block in a switch is unknown, the SM first clears all entries of the block.
 

@@ -67,7 +67,7 @@ pub(crate) enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableAlarm {
     /// The tables have a credit loop. Holds the index of the best candidate that reaches at least as many pairs without
-    /// a loop; `None` if there is none.
+    /// a loop; `None` if no candidate does.
     CreditLoops { avoided_by: Option<usize> },
     /// The tables lose packets between ports that cables connect. Holds the index of the candidate that reaches the
     /// most pairs; `None` if no candidate reaches more pairs than the tables.

@@ -155,7 +155,7 @@ fn open(path: &PathBuf) -> io::Result<(File, bool)> {
     }
 }
 
-/// Returns in bytes the size of a block device, of its logical blocks and of its physical blocks.
+/// Returns the size, the logical block size and the physical block size of a block device, in bytes.
 fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
     // The requests BLKGETSIZE64, BLKSSZGET and BLKPBSZGET of `<linux/fs.h>`.
     const SIZE: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;

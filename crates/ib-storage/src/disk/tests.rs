@@ -63,9 +63,9 @@ fn disk_in_memory_executes_all_operations() {
 #[test]
 fn file_executes_all_operations() {
     let alarm = Alarm::new().expect("descriptors are available");
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    file.as_file().set_len(SIZE + 100).expect("the request is accepted");
-    let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
+    let file = tempfile::NamedTempFile::new().expect("a file can be created");
+    file.as_file().set_len(SIZE + 100).expect("the file can be extended");
+    let mut disk = Disk::open(file.path(), alarm.bell()).expect("the file can be opened");
     // The size of the disk is the size of the file, rounded down to whole blocks.
     assert_eq!((disk.geometry().size, disk.geometry().fua), (SIZE, true));
     check_operations(&mut disk);
@@ -83,10 +83,10 @@ fn file_executes_all_operations() {
 #[test]
 fn file_without_io_uring_executes_all_operations() {
     let alarm = Alarm::new().expect("descriptors are available");
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    file.as_file().set_len(SIZE).expect("the request is accepted");
-    let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
-    let Kind::File(inner) = &mut disk.kind else { panic!("the disk is a file") };
+    let file = tempfile::NamedTempFile::new().expect("a file can be created");
+    file.as_file().set_len(SIZE).expect("the file can be extended");
+    let mut disk = Disk::open(file.path(), alarm.bell()).expect("the file can be opened");
+    let Kind::File(inner) = &mut disk.kind else { panic!("the disk is not a file") };
     inner.without_ring();
     check_operations(&mut disk);
     file.as_file().set_len(4096).expect("the file can be truncated");
@@ -98,10 +98,10 @@ fn file_without_io_uring_executes_all_operations() {
 fn more_jobs_than_ring_entries_complete() {
     const COUNT: u64 = 2000;
     let alarm = Alarm::new().expect("descriptors are available");
-    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    let mut file = tempfile::NamedTempFile::new().expect("a file can be created");
     let bytes: Vec<u8> = (0..SIZE).map(|at| (at / 512 % 251) as u8).collect();
-    file.write_all(&bytes).expect("the request is accepted");
-    let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
+    file.write_all(&bytes).expect("the file can be written");
+    let mut disk = Disk::open(file.path(), alarm.bell()).expect("the file can be opened");
     let memory = Memory::zeroed((COUNT * 512) as usize).expect("memory is available");
     for id in 0..COUNT {
         let command = command(Operation::Read, id * 37 % (SIZE / 512) * 512, 512);
@@ -140,7 +140,7 @@ fn paths_without_disk_are_refused() {
     let open = |path: &str| Disk::open(path, alarm.bell());
     assert!(matches!(open("/nowhere/at/all"), Err(DiskError::File { .. })));
     assert!(matches!(open("/dev/null"), Err(DiskError::Kind { .. })));
-    let empty = tempfile::NamedTempFile::new().expect("a file");
+    let empty = tempfile::NamedTempFile::new().expect("a file can be created");
     let refused = Disk::open(empty.path(), alarm.bell()).expect_err("it is empty");
     assert!(matches!(refused, DiskError::Empty { length: 0, block: 512, .. }), "{refused}");
 }
@@ -148,11 +148,11 @@ fn paths_without_disk_are_refused() {
 /// Tests nothing on file systems that have no extended attributes.
 #[test]
 fn file_stores_its_writers() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a directory can be created");
     let path = directory.path().join("disk0");
     std::fs::write(&path, vec![0; SIZE as usize]).expect("the file can be written");
-    let alarm = Alarm::new().expect("an alarm");
-    let open = || Disk::open(&path, alarm.bell()).expect("a file");
+    let alarm = Alarm::new().expect("descriptors are available");
+    let open = || Disk::open(&path, alarm.bell()).expect("the file can be opened");
     let Some(kept) = open().kept_writers() else { return };
     assert!(kept.is_empty());
     assert_eq!(open().keep_writers(b"one"), Ok(()));

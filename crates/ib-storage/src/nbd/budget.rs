@@ -19,7 +19,7 @@ const INPUT: usize = 128 << 10;
 /// addition to the budget.
 const GUARANTEED: usize = 4;
 
-/// If the peak memory was at least this many bytes, free memory is returned to the system.
+/// Free memory is returned to the system only after the clients have used this many bytes or more.
 const TRIMMED: usize = 64 << 20;
 
 /// The memory budget of a server.

@@ -97,8 +97,9 @@ impl Connection {
         self.is_gone && (self.session.requests() > 0 || usage.takes(&self.session))
     }
 
-    /// Returns when the server will disconnect the client if other clients wait for memory and this
-    /// client still reads no response; `None` if its responses block no others.
+    /// Returns the time at which the server disconnects the client if the client reads no response
+    /// until then, and other clients wait for memory. Returns `None` if the client has no unsent
+    /// response, or uses no more memory than its guarantee.
     pub(super) fn stalled_at(&self, guaranteed: usize) -> Option<Instant> {
         let holds = self.session.unsent() > 0 && self.session.kept() > guaranteed;
         holds.then_some(self.took_at + STALLED)

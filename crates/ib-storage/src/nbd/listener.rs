@@ -37,7 +37,7 @@ pub enum ListenError {
     /// The socket cannot be opened, for example because another process listens on it.
     #[error("{}: {error}", path.display())]
     Unix {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
         /// The reason why the socket cannot be opened.
         error: io::Error,
@@ -45,7 +45,7 @@ pub enum ListenError {
     /// The TCP port cannot be opened.
     #[error("{address}: {error}")]
     Tcp {
-        /// The port.
+        /// The IP address and port.
         address: SocketAddr,
         /// The reason why the TCP port cannot be opened.
         error: io::Error,
@@ -134,7 +134,8 @@ impl Listener {
         if self.lacks_files {
             return Some(self.accept_at);
         }
-        // When polling reports connections, the next call of `is_due` returns true.
+        // The next call of `is_due` returns true, so that a connection that polling reports is
+        // accepted at once.
         self.accept_at = Instant::ZERO;
         None
     }

@@ -1,10 +1,10 @@
-//! A placeholder that the server has while other code of this process uses the block device.
+//! Stands in for the server's block device while other code of this process uses the real device.
 
 use ib_block::{Command, Errno, ReadData};
 
 use super::Backing;
 
-/// A block device without requests, which the NBD server gets while other code uses the real device.
+/// The block device of the NBD server while other code uses the real device. It gets no requests.
 pub(super) struct Nothing;
 
 impl Backing for Nothing {

@@ -57,7 +57,7 @@ struct Lab {
 
 impl Lab {
     fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = tempfile::tempdir().expect("a directory can be created");
         let path = directory.path().join("nbd.sock");
         let export = Export {
             name: "disk0".to_owned(),
@@ -93,8 +93,8 @@ impl Lab {
         files.iter().any(|file| file.revents != 0)
     }
 
-    /// Waits until a descriptor of the server is ready or the server has work, at most until this
-    /// time.
+    /// Waits until a descriptor of the server is ready, the server has work, or the time is `until`,
+    /// but at most 1 ms.
     fn wait(&mut self, until: Instant) {
         let mut files = Vec::new();
         let until = self.server.interests(&mut files).min(until);
@@ -223,7 +223,7 @@ fn disconnect_with_unread_responses(limit: usize, answers: usize) {
     // The client sends another request, although the server cannot send more responses to it.
     first.write_all(&request(command::READ, 0)).expect("the socket is writable");
     second.write_all(&request(command::READ, 0)).expect("the socket is writable");
-    first.shutdown(std::net::Shutdown::Write).expect("it can");
+    first.shutdown(std::net::Shutdown::Write).expect("the socket is connected");
     lab.run();
     lab.disk.end_all();
     lab.run();

@@ -12,6 +12,7 @@
 //! driver thread only polls a request queue, so that clients cannot block it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ mod session;
 
 pub use client::{ControlClient, ControlError};
 pub use ib_control::lines::Reply;
-pub use message::ControlRequest;
+pub use message::{ControlRequest, EntryData, FileData};
 pub use session::PathFinder;
 
 pub(super) use server::ServerControl;
@@ -40,17 +41,17 @@ pub enum OpenError {
     /// The control socket cannot be opened.
     #[error("{}: {source}", path.display())]
     Socket {
-        /// The socket.
+        /// Path of the control socket.
         path: PathBuf,
         /// The reason why the control socket cannot be opened.
         source: io::Error,
     },
-    /// The metrics port on loopback cannot be opened.
-    #[error("cannot serve metrics on port {port} of localhost: {source}")]
+    /// The metrics server cannot listen.
+    #[error("cannot serve metrics at {address}: {source}")]
     Metrics {
-        /// The port.
-        port: u16,
-        /// The reason why the metrics port cannot be opened.
+        /// The TCP address.
+        address: SocketAddr,
+        /// The reason why the metrics server cannot listen.
         source: io::Error,
     },
     /// The process has no free file descriptors.
@@ -67,17 +68,17 @@ pub struct Control {
 }
 
 impl Control {
-    /// Opens a control socket that only its owner can access, and a metrics port on loopback. Both
-    /// are optional.
+    /// Opens a control socket that only its owner can access, and a metrics server at a TCP address.
+    /// Both are optional.
     ///
     /// # Errors
-    /// Fails if the socket or port is in use or cannot be opened.
-    pub fn open(socket: Option<&Path>, metrics: Option<u16>) -> Result<Self, OpenError> {
+    /// Fails if the socket or address is in use or cannot be opened.
+    pub fn open(socket: Option<&Path>, metrics: Option<SocketAddr>) -> Result<Self, OpenError> {
         let alarm = Alarm::new()?;
         let (sender, queue) = request_queue(alarm.bell());
-        if let Some(port) = metrics {
-            let failed = |source| OpenError::Metrics { port, source };
-            let (server, sender) = (PageServer::bind(port).map_err(failed)?, sender.clone());
+        if let Some(address) = metrics {
+            let failed = |source| OpenError::Metrics { address, source };
+            let (server, sender) = (PageServer::bind(address).map_err(failed)?, sender.clone());
             let page =
                 move || sender.request(&ControlRequest::Metrics.to_line()).unwrap_or_default();
             let page = move || {

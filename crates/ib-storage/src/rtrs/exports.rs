@@ -15,7 +15,7 @@ use super::BlockEvent;
 use crate::disk::{Disk, Job};
 use ib_os::poll::Interest;
 
-/// Maximum number of bytes of an RNBD message that are read.
+/// Maximum size of an RNBD message in bytes. Further bytes are ignored.
 const MAX_HEADER: usize = 512;
 
 /// Counts of the commands for a device, by operation.
@@ -189,7 +189,7 @@ impl Exports {
         })
     }
 
-    /// Ends a session.
+    /// Ends a session, and closes the devices that it has opened.
     pub fn end(&mut self, session: SessionId) {
         self.rnbd.end(session);
     }

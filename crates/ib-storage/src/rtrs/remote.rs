@@ -1,4 +1,4 @@
-//! The driver of [`Remote`] for one device of a server.
+//! A local block device whose data is on an RNBD server. Runs the RNBD client [`Remote`] on the HCAs of the program.
 
 use std::collections::VecDeque;
 use std::io;

@@ -77,14 +77,15 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// Creates a lab, and connects this number of paths.
+    /// Connects the client to the server over this number of paths.
     pub(crate) fn connected(paths: usize) -> Self {
-        let fabric = read::ibsim("rails.net", FABRIC.as_bytes()).expect("a fabric");
+        let fabric = read::ibsim("rails.net", FABRIC.as_bytes()).expect("the fabric is valid");
         let options = Options { mtu_cap: Mtu::B4096, ..Options::default() };
         let mut managed = Managed::new(&fabric, options, "minhop");
         let ports = ["client", "server"].map(|name| {
-            let node = managed.sim.find_node(name).expect("a host");
-            [1, 2].map(|number| managed.sim.find_port(node, number).expect("a port"))
+            let node = managed.sim.find_node(name).expect("the fabric has this host");
+            [1, 2]
+                .map(|number| managed.sim.find_port(node, number).expect("the host has two ports"))
         });
         let Managed { sim, devices, .. } = &mut managed;
         for port in ports.into_iter().flatten() {
@@ -106,7 +107,7 @@ impl Lab {
         let memory = Memory::zeroed(BLOCK * DEPTH).expect("memory is available");
         let mut near = Ports(devices, ports[0]);
         let buffer =
-            client.register(&mut near, Arc::clone(&memory)).expect("the request is accepted");
+            client.register(&mut near, Arc::clone(&memory)).expect("memory can be registered");
         let (answers, events, done) = (Vec::new(), Vec::new(), Vec::new());
         let paths_of_client = Vec::new();
         let mut lab = Self {
@@ -157,15 +158,15 @@ impl Lab {
         let client = self.managed.devices.get_mut(port).expect("the port has an HCA").client();
         self.managed.sim.submit(client, &Datagram::new(Remote::gsi(manager), mad));
         self.run_until(Duration::from_secs(1), |lab| !lab.answers.is_empty());
-        let answer = self.answers.pop().expect("it has come");
+        let answer = self.answers.pop().expect("the SA has responded");
         assert!(answer.status().is_ok(), "{answer}");
-        let record: PathRecord = answer.attribute().expect("a record");
-        let (id, mtu) = (AdapterId(number as u32), Mtu::from_code(record.mtu.0).expect("an MTU"));
+        let record: PathRecord = answer.attribute().expect("the response has a path");
+        let (id, mtu) =
+            (AdapterId(number as u32), Mtu::from_code(record.mtu.0).expect("the code is valid"));
         let spec = PathSpec::between_gids(id, PORT, route_of(&record), mtu);
         let now = self.now();
         let mut near = Ports(&mut self.managed.devices, self.ports[0]);
-        self.paths
-            .push(self.client.add_path(now, &mut near, spec).expect("the request is accepted"));
+        self.paths.push(self.client.add_path(now, &mut near, spec).expect("the path can be added"));
     }
 
     pub(crate) fn ask(&mut self, direction: Direction, user: u64) {

@@ -52,7 +52,7 @@ fn two_paths_carry_1_9_times_the_throughput_of_one() {
         let ratio = two / one;
         eprintln!("{what}: {one:.2} Gbit/s over one path, {two:.2} Gbit/s over two: {ratio:.3}");
         assert!(ratio >= 1.9, "{what}: {one} Gbit/s over one path, {two} Gbit/s over two");
-        // Together, reads and writes use both directions of a link.
+        // Reads and writes together use both directions of a link, so the limit is twice its rate.
         let most = if directions.len() == 2 { 20.1 } else { 10.05 };
         assert!(one > 0.8 * most && one < most, "{what}: {one} Gbit/s over a link of 10 Gbit/s");
     }
@@ -62,7 +62,7 @@ fn two_paths_carry_1_9_times_the_throughput_of_one() {
 fn paths_connect_gids() {
     let mut lab = Lab::connected(2);
     for (number, path) in lab.paths.clone().into_iter().enumerate() {
-        let address = lab.client.spec(path).expect("the file exists").address;
+        let address = lab.client.spec(path).expect("the path exists").address;
         let [near, far] = [0, 1].map(|side| Address::Gid(lab.gid(side, number)));
         assert_eq!((address.source, address.destination), (Some(near), far));
     }
@@ -108,7 +108,7 @@ fn cut(link: &str) -> (Failure, Duration, Duration) {
         }
         _ => None,
     });
-    let (seen, why) = down.expect("it is cut");
+    let (seen, why) = down.expect("the first path has failed");
     (why, seen.since(at), slowest)
 }
 

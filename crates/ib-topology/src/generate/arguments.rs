@@ -66,7 +66,7 @@ impl<'a> Arguments<'a> {
             .ok_or(GenerateError::MissingArgument { parameter: key, usage: self.usage })
     }
 
-    /// Checks that all positional arguments were read.
+    /// Fails if a positional argument was not read.
     pub(super) fn finish(mut self) -> Result<(), GenerateError> {
         match self.positional.next() {
             None => Ok(()),
@@ -102,7 +102,7 @@ pub(super) fn list(
 }
 
 fn decimal(text: &str) -> Option<u32> {
-    // `u32::from_str` would also accept a sign.
+    // `u32::from_str` would also accept a plus sign, which is not allowed here.
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }

@@ -4,7 +4,7 @@ use super::error::GenerateError;
 use super::plan::Plan;
 use ib_types::rng::Rng;
 
-/// Identifier of the random stream that selects the dropped switches. The seed determines all streams.
+/// Identifier of the stream of random numbers that selects the dropped switches. Each stream is derived from the seed.
 const SWITCH_STREAM: u64 = 1;
 
 /// Identifier of the random stream that selects the dropped links.
@@ -45,7 +45,7 @@ pub(super) fn degrade(
     Ok(())
 }
 
-/// Returns a fraction of a count, rounded to the nearest integer; halves are rounded up.
+/// Returns `fraction` times `count`, rounded to the nearest integer. Halves such as 2.5 are rounded up.
 fn share(fraction: f64, count: usize) -> usize {
     (fraction * count as f64).round() as usize
 }

@@ -9,11 +9,14 @@ use super::plan::{Endpoint, Plan, Size};
 /// A canonical dragonfly. It consists of groups; the switches of a group are fully connected, and each pair of groups
 /// is linked.
 ///
-/// A switch has, in the order of its ports, A-1 links to the other switches of its group (in their order), H global
-/// links, and P hosts. The A·H ports for the global links of a group are called channels, and numbered switch by
-/// switch. They are assigned to the other groups in ascending order, in as many full rounds as possible ("consecutive"
-/// assignment). The remaining channels are linked to groups at growing distance, so that all groups have equally many
-/// links. If both G and the number of remaining channels per group are odd, one channel per group is unused.
+/// The first A-1 ports of a switch are linked to the other switches of its group, in ascending order. The next H ports
+/// are for global links, i.e. links to other groups. The last P ports are linked to hosts.
+///
+/// The A·H ports of a group for global links are called its channels. They are numbered from 0, switch by switch. In
+/// one round, a group links one channel to each other group, in ascending order ("consecutive" assignment). There are
+/// as many full rounds as possible. The remaining channels of group i are linked to the groups i+1, i-1, i+2, i-2, …
+/// modulo G. If a single channel remains after these pairs, it is linked to group i+G/2 if G is even, and unused if G
+/// is odd.
 ///
 /// Kim, Dally, Scott and Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +32,13 @@ pub struct Dragonfly {
 }
 
 impl Dragonfly {
-    /// The arguments that [`Self::parse`] reads.
+    /// The usage line: the name of the kind, and the arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "dragonfly a=A p=P h=H [g=G]";
 
-    /// Parses the arguments after the name of the kind. Their keys are the letters that the paper uses.
+    /// Parses the arguments that follow the name of the kind. The keys are the letters that the paper uses.
     ///
     /// # Errors
-    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values of the arguments.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let arguments = Arguments::split(args, &["a", "p", "h", "g"], Self::USAGE)?;
         let dragonfly = Self {
@@ -77,7 +80,8 @@ impl Dragonfly {
         for first in (0..groups).map(|group| group * a) {
             for low in 0..a {
                 for high in low + 1..a {
-                    // A switch has no port to itself, so the port to a higher switch of the group is one lower.
+                    // A switch has no port to itself. So its port to switch i of the group is i+1 if i is lower, and i
+                    // if i is higher.
                     plan.link(
                         Endpoint::new(first + low, high),
                         Endpoint::new(first + high, low + 1),
@@ -98,7 +102,7 @@ impl Dragonfly {
     }
 }
 
-/// A port for a global link: its group, and its number within the group.
+/// A channel, i.e. a port for a global link: the index of its group, and the number of the channel within the group.
 type Channel = (usize, usize);
 
 /// Returns the pairs of channels to be linked. Each pair of groups gets at least one link.
@@ -127,7 +131,7 @@ fn global_links(groups: usize, channels: usize) -> Vec<(Channel, Channel)> {
 }
 
 impl fmt::Display for Dragonfly {
-    /// Writes the arguments that [`Self::parse`] reads.
+    /// Writes the name of the kind, and the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "dragonfly a={} p={} h={}", self.switches, self.hosts, self.global_links)?;
         self.groups.map_or(Ok(()), |groups| write!(f, " g={groups}"))

@@ -55,7 +55,7 @@ pub enum GenerateError {
     BadArgument {
         /// The name of the argument in the usage line, or its key.
         parameter: &'static str,
-        /// The argument.
+        /// The text of the argument; for `key=value`, only the value.
         found: String,
         /// The expected form.
         expected: String,

@@ -13,16 +13,18 @@ use super::tree::Tree;
 /// of leaves and spines; each core switch is linked to one spine of every pod, always the spine with the same number.
 /// Parameters that are `None` are chosen so that the tree is as large as the radix allows:
 ///
-/// * The ports of a leaf are divided between hosts and uplinks by the oversubscription, or equally if there is none. If
-///   only one of `hosts` and `spines` is set and there is no oversubscription, the other parameter uses the remaining
-///   ports.
-/// * In a tree of three levels, a spine has as many uplinks as downlinks.
-/// * The number of leaves, or of pods, is the number of ports of a switch at the top.
+/// * The ports of a leaf are divided between hosts and uplinks by the ratio `oversubscription`, or equally if it is
+///   `None`. If it is `None` and one of `hosts` and `spines` is set, the other one uses the remaining ports.
+/// * In a tree of three levels, the ports of a spine are divided equally between leaves and core switches. If one of
+///   `leaves` and `cores` is set, the other one uses the remaining ports.
+/// * A top switch has as many children as its ports and the parallel links allow. Its children are all leaves in a tree
+///   of two levels, and one spine of each pod in a tree of three levels.
 ///
-/// Other ports are unused. As in [`super::Xgft`], the downlinks of a switch use lower port numbers than the uplinks.
+/// The remaining ports of a switch are unused. As in [`super::Xgft`], the downlinks of a switch use lower port numbers
+/// than the uplinks.
 ///
 /// Leiserson, "Fat-Trees: Universal Networks for Hardware-Efficient Supercomputing", IEEE Transactions on Computers
-/// 34(10), 1985. The tree is a special case of Zahavi's PGFT.
+/// 34(10), 1985. The tree is a special case of Zahavi's parallel ports generalized fat tree (PGFT).
 ///
 /// ```
 /// use ib_topology::generate::{FatTree, Kind, Options, generate};
@@ -44,14 +46,14 @@ pub struct FatTree {
     pub oversubscription: Option<(u32, u32)>,
     /// The number of parallel links between a leaf and each of its spines.
     pub parallel: u32,
-    /// The number of parallel links between a spine and each of its core switches. `None` stands for the number of
-    /// parallel links to a leaf. Only for three levels.
+    /// The number of parallel links between a spine and each of its core switches. If `None`, it is
+    /// `parallel`. Only for three levels.
     pub core_parallel: Option<u32>,
     /// The number of hosts per leaf.
     pub hosts: Option<u32>,
-    /// The number of leaves: of the whole tree if it has two levels, and of each pod if it has three.
+    /// The number of leaves in the tree (two levels) or in each pod (three levels).
     pub leaves: Option<u32>,
-    /// The number of spines: of the whole tree if it has two levels, and of each pod if it has three.
+    /// The number of spines in the tree (two levels) or in each pod (three levels).
     pub spines: Option<u32>,
     /// The number of pods. Only for three levels.
     pub pods: Option<u32>,
@@ -60,14 +62,14 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// The arguments that [`Self::parse`] reads.
+    /// The usage line: the name of the kind, and the arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "fat-tree RADIX [LEVELS] [oversubscription=D:U] \
          [parallel=P[,Q]] [hosts=N] [leaves=N] [spines=N] [pods=N] [cores=N]";
 
     const KEYS: [&'static str; 7] =
         ["oversubscription", "parallel", "hosts", "leaves", "spines", "pods", "cores"];
 
-    /// Returns the largest tree with the given radix and number of levels, without oversubscription.
+    /// Returns the parameters of the largest tree with this radix and number of levels, without oversubscription.
     #[must_use]
     pub const fn new(radix: u32, levels: u32) -> Self {
         Self {
@@ -84,10 +86,10 @@ impl FatTree {
         }
     }
 
-    /// Parses the arguments after the name of the kind. Without `LEVELS`, the tree has two levels.
+    /// Parses the arguments that follow the name of the kind. If `LEVELS` is missing, the tree has two levels.
     ///
     /// # Errors
-    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values of the arguments.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut arguments = Arguments::split(args, &Self::KEYS, Self::USAGE)?;
         let radix = number(arguments.require("RADIX")?, "RADIX")?;
@@ -155,8 +157,8 @@ impl FatTree {
         Ok(())
     }
 
-    /// Divides the ports of a leaf between hosts and spines. Returns its number of hosts, and the number of spines
-    /// above it.
+    /// Divides the ports of a leaf between hosts and spines. Returns the number of hosts and of spines that are linked
+    /// to each leaf.
     fn leaf(&self) -> Result<(u32, u32), GenerateError> {
         let (radix, p) = (self.radix, self.parallel);
         let ratio = self.oversubscription;
@@ -188,8 +190,8 @@ impl FatTree {
         })
     }
 
-    /// In a tree of three levels, divides the ports of a spine between leaves and core switches. Returns its numbers of
-    /// leaves and of core switches.
+    /// In a tree of three levels, divides the ports of a spine between leaves and core switches. Returns the number of
+    /// leaves and of core switches that are linked to each spine.
     ///
     /// `spines` is the number of spines per pod, and `q` the number of parallel links to each core switch.
     fn spine(&self, spines: u32, q: u32) -> Result<(u32, u32), GenerateError> {
@@ -221,8 +223,8 @@ impl FatTree {
         })
     }
 
-    /// Returns the number of children of a switch at the top: `count` or, if that is `None`, as many as the ports of
-    /// the switch allow.
+    /// Returns the number of children of a top switch: `count`, or the maximum if `count` is `None`. Each child has
+    /// `parallel` links to the switch.
     fn children(
         &self,
         parameter: &'static str,
@@ -237,7 +239,7 @@ impl FatTree {
 }
 
 impl fmt::Display for FatTree {
-    /// Writes the arguments that [`Self::parse`] reads.
+    /// Writes the name of the kind, and the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "fat-tree {} {}", self.radix, self.levels)?;
         if let Some((d, u)) = self.oversubscription {

@@ -8,18 +8,19 @@ use super::plan::{Endpoint, Plan, Size};
 
 /// A torus. Its switches form a grid, and the switches along each axis form a cycle.
 ///
-/// In dimension d (from 0), every switch uses port 2d+1 towards the greater coordinate and port 2d+2 towards the
-/// smaller coordinate, as dimension order routing requires. The hosts use the next ports. Two switches that form a
-/// cycle have two parallel links. So all switches have the same number of links, and the bisection has the same
-/// bandwidth as that of a longer cycle. In a dimension of side 1, the ports are unused. Switches are numbered in the
-/// order of their coordinates, where the coordinate of dimension 0 (x) changes fastest. Hosts are numbered in the order
-/// of their switches.
+/// In dimension d (from 0), port 2d+1 of every switch leads to the next greater coordinate, and port 2d+2 to the next
+/// smaller one, as dimension order routing requires. The hosts use the ports after those of the last dimension. In a
+/// dimension of side 2, the two switches of a cycle have two parallel links, one at each of these ports. In a
+/// dimension of side 1, both ports are unused.
+///
+/// Switches are numbered in the order of their coordinates, where the coordinate of dimension 0 (x) changes fastest.
+/// Hosts are numbered in the order of their switches.
 ///
 /// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5 (k-ary
 /// n-cubes).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torus {
-    /// The number of switches along each dimension. There are 1 to 126 dimensions with 1 to 49,151 switches each.
+    /// The number of switches along each dimension, 1 to 49,151. There are 1 to 126 dimensions.
     pub sides: Vec<u32>,
     /// The number of hosts on every switch, at least 1.
     pub hosts: u32,
@@ -27,24 +28,24 @@ pub struct Torus {
 
 /// A mesh. Its switches form a grid, and the switches along each axis form a line.
 ///
-/// Ports, hosts and their order are the same as in [`Torus`], but the links that close the cycles are missing. So a row
-/// of two switches has one link.
+/// The port numbers, and the order of switches and hosts, are those of [`Torus`]. The links that close the cycles are
+/// missing, so a line of two switches has one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mesh {
-    /// The number of switches along each dimension. There are 1 to 126 dimensions with 1 to 49,151 switches each.
+    /// The number of switches along each dimension, 1 to 49,151. There are 1 to 126 dimensions.
     pub sides: Vec<u32>,
     /// The number of hosts on every switch, at least 1.
     pub hosts: u32,
 }
 
 impl Torus {
-    /// The arguments that [`Self::parse`] reads.
+    /// The usage line: the name of the kind, and the arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "torus X1xX2x..xXd [hosts=N]";
 
-    /// Parses the arguments after the name of the kind. Without `hosts`, every switch has one host.
+    /// Parses the arguments that follow the name of the kind. If `hosts` is missing, every switch has one host.
     ///
     /// # Errors
-    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values of the arguments.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let (sides, hosts) = parse(args, Self::USAGE)?;
         Ok(Self { sides, hosts })
@@ -56,13 +57,13 @@ impl Torus {
 }
 
 impl Mesh {
-    /// The arguments that [`Self::parse`] reads.
+    /// The usage line: the name of the kind, and the arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "mesh X1xX2x..xXd [hosts=N]";
 
-    /// Parses the arguments after the name of the kind. Without `hosts`, every switch has one host.
+    /// Parses the arguments that follow the name of the kind. If `hosts` is missing, every switch has one host.
     ///
     /// # Errors
-    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values of the arguments.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let (sides, hosts) = parse(args, Self::USAGE)?;
         Ok(Self { sides, hosts })
@@ -74,14 +75,14 @@ impl Mesh {
 }
 
 impl fmt::Display for Torus {
-    /// Writes the arguments that [`Self::parse`] reads.
+    /// Writes the name of the kind, and the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "torus {} hosts={}", join(&self.sides, "x"), self.hosts)
     }
 }
 
 impl fmt::Display for Mesh {
-    /// Writes the arguments that [`Self::parse`] reads.
+    /// Writes the name of the kind, and the arguments that [`Self::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "mesh {} hosts={}", join(&self.sides, "x"), self.hosts)
     }
@@ -123,8 +124,8 @@ fn plan(sides: &[u32], hosts: u32, wrap: bool) -> Result<Plan, GenerateError> {
             let coordinate = index / stride % side;
             let next =
                 if coordinate + 1 < side { index + stride } else { index - coordinate * stride };
-            // The last switch of a row in a mesh has no next switch. In a dimension of side 1, a switch would be its
-            // own next switch.
+            // In a mesh, the last switch of a line has no next switch. In a dimension of side 1, `next` is the switch
+            // itself.
             if next > index || wrap && next != index {
                 let (plus, minus) = (2 * dimension + 1, 2 * dimension + 2);
                 plan.link(Endpoint::new(index, plus), Endpoint::new(next, minus));

@@ -1,4 +1,5 @@
-//! The plan of a fabric: its switches, hosts and links. Some of them can be dropped before the [`Fabric`] is built.
+//! The plan of a fabric: its switches, hosts and links. Switches and links can be dropped before the [`Fabric`] is
+//! built.
 
 use ib_types::{Guid, NodeKind};
 
@@ -12,7 +13,7 @@ const FIRST_HOST_GUID: u64 = 0x0002_c900_0010_0000;
 /// The node GUID of the first switch.
 const FIRST_SWITCH_GUID: u64 = 0x0002_c900_0020_0000;
 
-/// The size of a plan. In its counts, `u64::MAX` also stands for higher numbers.
+/// The size of a planned fabric. The counts saturate at `u64::MAX`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     /// Number of switches.
@@ -51,8 +52,8 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns a port of a node, given the node's index among the switches or among the hosts and the port number (from
-    /// 1).
+    /// Returns the endpoint at a port of a node. `node` is the index among the switches or among the hosts, and `port`
+    /// counts from 1.
     pub(super) fn new(node: usize, port: usize) -> Self {
         Self {
             node: u32::try_from(node).expect("a plan has at most 49,151 nodes"),
@@ -75,8 +76,8 @@ struct Switch {
 
 /// The switches, hosts and links of a fabric that is not built yet.
 ///
-/// Dropping nodes does not change the indices and GUIDs of the others. So a degraded fabric has the same names as the
-/// whole fabric.
+/// Dropping a node does not change the index and GUID of any other node. So a node has the same name in the degraded
+/// fabric as in the whole fabric.
 #[derive(Debug)]
 pub(super) struct Plan {
     switches: Vec<Switch>,
@@ -84,7 +85,7 @@ pub(super) struct Plan {
     host_ports: u8,
     /// Links between two switches.
     pub(super) switch_links: Vec<[Endpoint; 2]>,
-    /// Links of hosts, each as port of the host and port of the switch.
+    /// Links between a host and a switch, each as the port of the host and the port of the switch.
     pub(super) host_links: Vec<[Endpoint; 2]>,
 }
 
@@ -118,7 +119,8 @@ impl Plan {
 
     /// Attaches a host to each of `count` consecutive ports of a switch, from `first_port` on. Each host has one port.
     ///
-    /// The hosts must have been added before. Those not attached yet are attached in the order of their indices.
+    /// The hosts must have been added with `add_hosts`. They are attached in the order of their indices, from the first
+    /// unattached host on.
     pub(super) fn attach_hosts(&mut self, switch: usize, first_port: usize, count: usize) {
         for port in first_port..first_port + count {
             self.host_links

@@ -7,10 +7,10 @@ use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
 use super::plan::{Endpoint, Plan, Size};
 use ib_types::rng::Rng;
 
-/// Identifier of the random stream that selects the links of a random fabric. The seed determines all streams.
+/// Number of the stream of random numbers that selects the links; see [`Rng::stream`].
 const GRAPH_STREAM: u64 = 0;
 
-/// A random connected fabric. The numbers of links of any two switches differ by at most one.
+/// A random connected fabric. The numbers of switch-to-switch links of any two switches differ by at most one.
 ///
 /// The fabric is a multigraph: two switches can have several links between them, but no switch is linked to itself. A
 /// random spanning tree connects all switches. The other links join randomly drawn ports, as in the configuration model
@@ -104,10 +104,10 @@ impl Random {
     }
 }
 
-/// Returns a random connected multigraph with the given number of links, each as its two nodes. The numbers of links of
-/// two nodes differ by at most one.
+/// Returns the links of a random connected multigraph, each as the indices of its two nodes. The degrees of any two
+/// nodes differ by at most one.
 ///
-/// `links` must be at least `nodes` minus 1. For a single node it must be 0.
+/// `links` must be at least `nodes - 1`, and 0 if there is only one node.
 fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]> {
     let mut order: Vec<usize> = (0..nodes).collect();
     let mut degrees = vec![2 * links / nodes; nodes];
@@ -115,8 +115,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
         degrees[node] += 1;
     }
     rng.shuffle(&mut order);
-    // Nodes with only one link join the spanning tree last. Otherwise, they could use up the ports that the other nodes
-    // need.
+    // Nodes of degree 1 join the spanning tree last. Each of them uses up a free port of the tree and adds none, so the
+    // tree could run out of free ports before all nodes have joined.
     order.sort_by_key(|&node| degrees[node] < 2);
 
     let mut graph = Vec::with_capacity(links);
@@ -135,8 +135,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
             graph.push([node, free.swap_remove(peer)]);
             continue;
         }
-        // `node` is the only node with free ports, and it has at least two. It is inserted into a link between two
-        // other nodes. There is such a link, because all other nodes have all of their links.
+        // Only `node` has free ports, at least two. Two of them are used to insert `node` into a link between two other
+        // nodes. There is such a link, because all other nodes already have all of their links.
         free.pop();
         let middle = first_from_random(&graph, rng, |ends| !ends.contains(&node));
         let middle = middle.expect("some link joins two other nodes");

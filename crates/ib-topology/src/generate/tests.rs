@@ -41,7 +41,7 @@ fn some_kind() -> impl Strategy<Value = &'static str> {
 
 fn parsed(words: &str) -> Kind {
     let words: Vec<&str> = words.split(' ').collect();
-    Kind::parse(words[0], &words[1..]).expect("valid words")
+    Kind::parse(words[0], &words[1..]).expect("valid arguments")
 }
 
 fn switch_links(fabric: &Fabric) -> usize {
@@ -64,7 +64,7 @@ proptest! {
         let whole = generate(&kind, &Options::default()).expect("valid parameters");
         let options = Options { seed, drop_links, ..Options::default() };
         let broken = generate(&kind, &options).expect("valid parameters");
-        // With another seed, a random fabric has the same number of links, but not the same links.
+        // For the kind `random`, the seeds of `whole` and `broken` give the same number of links, but different links.
         let dropped = (drop_links * switch_links(&whole) as f64).round() as usize;
         prop_assert_eq!(switch_links(&broken), switch_links(&whole) - dropped);
         prop_assert_eq!(broken.link_count(), whole.link_count() - dropped);
@@ -137,7 +137,7 @@ fn kind_is_displayed_as_its_arguments() {
 
 #[test]
 fn names_guids_and_order_are_fixed() {
-    let fabric = make("xgft 2,2 2,1").expect("a tree");
+    let fabric = make("xgft 2,2 2,1").expect("valid parameters");
     let nodes: Vec<String> = fabric
         .nodes()
         .map(|(_, node)| format!("{} {} {}", node.name, node.description, node.ports))
@@ -167,7 +167,7 @@ fn names_guids_and_order_are_fixed() {
 fn larger_fraction_drops_a_superset_of_the_links() {
     let links = |drop_links| {
         let options = Options { seed: 9, drop_links, ..Options::default() };
-        listing(&generate(&parsed("torus 4x4"), &options).expect("a torus"))
+        listing(&generate(&parsed("torus 4x4"), &options).expect("valid parameters"))
     };
     let (few, many) = (links(0.1), links(0.4));
     assert!(many.iter().all(|line| few.contains(line)));
@@ -176,7 +176,7 @@ fn larger_fraction_drops_a_superset_of_the_links() {
 #[test]
 fn dropped_links_and_switches_never_change() {
     let options = Options { seed: 42, drop_links: 0.25, drop_switches: 0.2, ..Options::default() };
-    let fabric = generate(&parsed("mesh 3x3"), &options).expect("a mesh");
+    let fabric = generate(&parsed("mesh 3x3"), &options).expect("valid parameters");
     insta::assert_snapshot!(listing(&fabric).join("\n"), @r#"
     Switch S-0002c90000200000 0x0002c90000200000 5 sw-x0y0
     Switch S-0002c90000200002 0x0002c90000200002 5 sw-x2y0

@@ -6,24 +6,26 @@ use super::plan::{Endpoint, Plan, Size, numbered};
 
 /// A parallel-ports generalized fat tree PGFT(h; m1..mh; w1..wh; p1..ph).
 ///
-/// Hosts are at level 0. A node of level i has m(i) children and w(i+1) parents. It has p(i) parallel links to each
-/// child, and p(i+1) parallel links to each parent.
+/// h is the number of levels of switches. Level 0 contains the hosts, and the levels 1 to h contain the switches. A
+/// node of level i has m(i) children and w(i+1) parents. It has p(i) parallel links to each child, and p(i+1) parallel
+/// links to each parent.
 ///
 /// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees", Technion
 /// CCIT report 776, 2010. If every p(i) is 1, the tree is the XGFT of Öhring, Ibel, Das and Kumar, "On Generalized Fat
 /// Trees", IPPS 1995.
 ///
-/// The label of a node of level i consists of the digits x(h)..x(1). Digit j is below w(j) if j ≤ i, and below m(j)
-/// otherwise. Two nodes of the levels i and i+1 are linked if their labels are equal, or differ only in digit i+1.
-/// Nodes are numbered with x(1) as the least significant digit. So the hosts of a leaf, and the leaves of a subtree,
-/// have consecutive numbers.
+/// Each node has a label of h digits, x(h)..x(1). At a node of level i, the digit x(j) is less than w(j) if j ≤ i, and
+/// less than m(j) if j > i. Two nodes of the levels i and i+1 are linked if their labels are equal, or differ only in
+/// the digit x(i+1). The nodes of a level are numbered by label, with x(1) as the least significant digit. So the hosts
+/// of a leaf, and the leaves of a subtree, have consecutive numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<'a> {
-    /// m1..mh, the numbers of children, each at least 1.
+    /// m1..mh: m(i) is the number of children of a node of level i, at least 1.
     pub(super) down: &'a [u32],
-    /// w1..wh, the numbers of parents, each at least 1; as many as in `down`.
+    /// w1..wh: w(i) is the number of parents of a node of level i-1, at least 1. As many values as in `down`.
     pub(super) up: &'a [u32],
-    /// p1..ph, the numbers of parallel links, each at least 1; as many as in `down`.
+    /// p1..ph: p(i) is the number of parallel links between a node of level i and each child, at least 1. As many
+    /// values as in `down`.
     pub(super) parallel: &'a [u32],
     /// The minimum number of ports of a switch, including ports that are not linked.
     pub(super) radix: u32,
@@ -32,9 +34,9 @@ pub(super) struct Tree<'a> {
 impl Tree<'_> {
     /// Builds the plan of the tree. The leaves come first, then the other levels of switches, then the hosts.
     ///
-    /// The first ports of a switch lead to its children: port 1 + k·m + c is parallel link k to child c. The other
-    /// ports lead to its parents: among them, number k·w + y is parallel link k to parent y. All numbers except port
-    /// numbers count from 0.
+    /// The first ports of a switch lead to its m children: parallel link k to child c uses port 1 + k·m + c. The next
+    /// ports lead to its w parents: after d ports to children, parallel link k to parent y uses port 1 + d + k·w + y.
+    /// Here k, c and y count from 0.
     pub(super) fn plan(&self) -> Result<Plan, GenerateError> {
         self.check()?;
         let levels = self.down.len();
@@ -66,7 +68,7 @@ impl Tree<'_> {
         let (m, w, p) =
             (self.down[level] as usize, self.up[level] as usize, self.parallel[level] as usize);
         let first_up_port = self.down_ports(level) as usize + 1;
-        // The digits below the digit that differs have the same place value on both levels.
+        // The labels of linked nodes can differ only in digit `level + 1`. `stride` is its place value on both levels.
         let stride: usize = self.up[..level].iter().map(|&w| w as usize).product();
         for index in 0..self.count(level) as usize {
             let (low, child, high) = (index % stride, index / stride % m, index / stride / m);
@@ -101,7 +103,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Returns the number of nodes of a level; `u64::MAX` also stands for higher numbers.
+    /// Returns the number of nodes of a level, saturated at `u64::MAX`.
     fn count(&self, level: usize) -> u64 {
         let digits = self.up[..level].iter().chain(&self.down[level..]);
         digits.fold(1, |product, &digit| product.saturating_mul(u64::from(digit)))

@@ -22,11 +22,11 @@ pub struct Xgft {
     pub down: Vec<u32>,
     /// w1..wh: for each level, the number of parents that a node of the level below has, 1 to 254.
     ///
-    /// If w1 > 1, every host has w1 ports, each in a separate tree. Only the hosts join these trees, so a subnet
-    /// manager discovers only one of them.
+    /// If w1 > 1, every host has w1 ports, each in a separate tree. These trees have only the hosts in common, and
+    /// hosts do not forward packets. So a subnet manager discovers only one tree.
     pub up: Vec<u32>,
     /// p1..ph: for each level, the number of parallel links between a node and each of its children, 1 to 254. If
-    /// empty, there are single links everywhere.
+    /// empty, every number is 1.
     pub parallel: Vec<u32>,
 }
 

@@ -8,7 +8,7 @@ use crate::{Fabric, NodeSpec};
 #[test]
 fn names_with_and_without_quotes_are_read() {
     let text = "# spines\n\n0x0008f104003f125c \"IB1 (Rack 11 slot 1   ) \"\n  8f104003f125d\tleaf-2 # second\n";
-    let names = parse("names", text.as_bytes()).expect("legal");
+    let names = parse("names", text.as_bytes()).expect("the map is valid");
     let expected = [
         (Guid(0x0008_f104_003f_125c), "IB1 (Rack 11 slot 1   ) ".to_owned()),
         (Guid(0x0008_f104_003f_125d), "leaf-2".to_owned()),
@@ -22,7 +22,7 @@ fn names_replace_descriptions_of_listed_nodes() {
     for (name, guid) in [("a", 1), ("b", 2)] {
         fabric.add_node(NodeSpec::new(NodeKind::Switch, name, Guid(guid), 2)).expect("new");
     }
-    let names = parse("names", b"0x2 \"beta\"\n0x3 \"gamma\"\n").expect("legal");
+    let names = parse("names", b"0x2 \"beta\"\n0x3 \"gamma\"\n").expect("the map is valid");
     assert_eq!(fabric.rename(&names), 1);
     let descriptions: Vec<_> = fabric.nodes().map(|(_, node)| node.description.as_str()).collect();
     assert_eq!(descriptions, ["a", "beta"]);
@@ -54,6 +54,6 @@ fn malformed_lines_are_refused_with_line_and_column() {
 
 #[test]
 fn name_that_is_not_utf_8_is_refused() {
-    let error = parse("f", b"0x1 \"a\"\n0x2 \"\xff\"\n").expect_err("not UTF-8");
+    let error = parse("f", b"0x1 \"a\"\n0x2 \"\xff\"\n").expect_err("the name is not UTF-8");
     assert_eq!(error.to_string(), "f:2:6: found byte 0xff, expected UTF-8 text");
 }

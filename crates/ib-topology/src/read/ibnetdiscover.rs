@@ -256,8 +256,8 @@ impl<'a> Parser<'a> {
         self.net.join(&targets, rate::agreed)
     }
 
-    /// Sets the GUIDs of ports. A GUID in the line of the port itself comes first, then a GUID in the line of its peer.
-    /// If neither line has one, the port gets the node GUID plus the port number.
+    /// Sets the GUID of each port from its own line or the line of its peer. Fails if these lines have different GUIDs.
+    /// If neither has one, a port of a channel adapter or router gets the node GUID plus the port number.
     fn set_guids(&mut self, targets: &[Option<PortId>]) -> Result<(), Fault> {
         for index in 0..self.net.ends.len() {
             let end = &self.net.ends[index];

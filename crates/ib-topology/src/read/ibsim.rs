@@ -11,10 +11,11 @@
 //! [1] "rack"[12]                   # lid 9 lmc 1
 //! ```
 //!
-//! The reader follows ibsim: it numbers nodes without a GUID, and supports masks of enabled widths and speeds, options
-//! in comments, aliases and modules. After the port lines of a node, the first line that is not a port line ends the
-//! node, and is skipped. The reader fails on a line that ibsim would ignore or truncate, if this would change the
-//! fabric. There are two extensions: comments can contain XDR, and rates in comments also apply to routers.
+//! The reader follows ibsim: it assigns GUIDs to nodes without a GUID line, and supports masks of enabled widths and
+//! speeds, options in comments, aliases and modules. After a node with fewer port lines than ports, ibsim skips one
+//! line, so the reader requires this line to be empty. The reader fails on a line that ibsim would ignore or truncate,
+//! if this would change the fabric. It has two extensions: comments can contain XDR, and rates in comments also apply
+//! to routers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -99,7 +100,7 @@ struct Parser<'a> {
     switches: Numbering,
     routers: Numbering,
     enabled: Enabled,
-    /// Location of identifier lines that no node has followed yet; `None` if there are none.
+    /// Location of the first identifier line since the last node; `None` if there is none.
     pending: Option<Location>,
 }
 
@@ -145,8 +146,8 @@ impl<'a> Parser<'a> {
 
     /// Ends the node whose port lines are being read.
     ///
-    /// If a node has fewer port lines than ports, ibsim skips the line after them. This function fails if that line is
-    /// not empty.
+    /// `line` is not empty, and follows the port lines without an empty line between. Fails if the node has fewer port
+    /// lines than ports, because ibsim would skip `line`.
     fn close_record(&mut self, line: &Line<'a>) -> Result<(), Fault> {
         let Some(record) = self.record.take().filter(|record| record.lines_left > 0) else {
             return Ok(());
@@ -212,7 +213,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Checks the end of an identifier line, after which a node must follow.
+    /// Checks that an identifier line has no further text, and records that a node must follow.
     fn identify(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
         let mut start = line;
         start.seek(0);

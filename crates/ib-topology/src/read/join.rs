@@ -1,7 +1,7 @@
-//! Joins the two ends of every link, which port lines of a file declare.
+//! Matches the declarations of the two ends of every link.
 //!
-//! ibnetdiscover output and ibsim net files declare each link twice, once at each end. This module checks that both
-//! declarations match before it adds the link to the [`Fabric`].
+//! Fabric files declare each link twice, once for each end. This module checks that both declarations match before it
+//! adds the link to the [`Fabric`].
 
 use std::borrow::Cow;
 
@@ -41,16 +41,17 @@ impl<R> LinkEnd<'_, R> {
 pub(super) enum Remote<'a> {
     /// The line contains the name of the node at the other end.
     Node(Cow<'a, str>),
-    /// The port at the other end is already known.
+    /// The reader has already identified the port at the other end.
     Port(PortId),
-    /// The line names the other end by an alias, and this is the port that has the alias. The line that defines the
-    /// alias does not name its other end.
+    /// The line names the other end by an alias of this port. The line that defines the alias does not name the other
+    /// end of its link.
     Alias(PortId),
-    /// The line defines an alias, and another line uses this alias to name the port.
+    /// The line only defines an alias for its port. If the port is linked, the line of its peer names the port by this
+    /// alias.
     Awaited,
 }
 
-/// A fabric whose links have been declared but not joined.
+/// A fabric that is being read: its nodes, and the declarations of links that are not yet added to `fabric`.
 pub(super) struct Net<'a, R> {
     pub(super) fabric: Fabric,
     pub(super) ends: Vec<LinkEnd<'a, R>>,
@@ -61,7 +62,7 @@ pub(super) struct Net<'a, R> {
 const NO_END: u32 = u32::MAX;
 
 impl<'a, R: Copy> Net<'a, R> {
-    /// Returns an empty net, with capacity for a file of this length.
+    /// Returns a net without nodes, with capacity for the declarations in a file of `bytes` bytes.
     pub(super) fn with_text_length(bytes: usize) -> Self {
         const BYTES_PER_LINE: usize = 40;
         let ends = Vec::with_capacity(bytes / BYTES_PER_LINE);
@@ -76,7 +77,7 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(id)
     }
 
-    /// Sets the GUID of a port. `location` is used in errors.
+    /// Sets the GUID of a port. An error has the location `location`.
     pub(super) fn set_guid(
         &mut self,
         location: Location,
@@ -87,7 +88,7 @@ impl<'a, R: Copy> Net<'a, R> {
         self.fabric.set_port_guid(node, number, guid).map_err(|error| refused(location, &error))
     }
 
-    /// Records the LID and LMC of a port. `location` is used in errors.
+    /// Records the LID and LMC of a port. An error has the location `location`.
     pub(super) fn set_lid(
         &mut self,
         location: Location,
@@ -117,15 +118,15 @@ impl<'a, R: Copy> Net<'a, R> {
                 first.location.line
             )));
         }
-        *slot = u32::try_from(self.ends.len()).expect("fewer than 2^32 ports");
+        *slot = u32::try_from(self.ends.len()).expect("a fabric has fewer than 2^32 ports");
         self.ends.push(end);
         Ok(())
     }
 
-    /// Finds the port at the other end of every declaration, and checks that its own declaration matches.
+    /// Finds the port at the other end of every declared link, and checks that the declaration of that port matches.
     ///
-    /// Returns the ports at the other ends, in the order of the declarations. An element is `None` if the declaration
-    /// only defines an alias that no line uses.
+    /// Returns the ports at the other ends, in the order of `ends`. An element is `None` if the declaration only
+    /// defines an alias that no line uses.
     pub(super) fn resolve(&self) -> Result<Vec<Option<PortId>>, Fault> {
         let mut targets = Vec::with_capacity(self.ends.len());
         for end in &self.ends {
@@ -151,20 +152,20 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(targets)
     }
 
-    /// Sets the missing GUIDs of all ports of channel adapters and routers to the node GUID plus the port number.
+    /// Gives each port of a channel adapter or router that has no GUID the node GUID plus the port number.
     ///
-    /// Fails if another port already has this GUID, but only for ports with a port line. If a port without one has this
-    /// conflict, it gets no GUID: no line mentions the port, so the file does not contradict itself.
+    /// Fails if a port is declared in the file and another port already has its GUID. An undeclared port with such a
+    /// conflict gets no GUID: no line mentions the port, so the file does not contradict itself.
     pub(super) fn assume_guids(&mut self) -> Result<(), Fault> {
         for index in 0..self.fabric.node_count() {
-            let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));
+            let node = NodeId(u32::try_from(index).expect("a fabric has fewer than 2^32 nodes"));
             let spec = self.fabric.node(node);
             if spec.kind.is_switch() {
                 continue;
             }
             let (first, ports) = (spec.guid.0, spec.ports);
             for number in 1..=ports {
-                let port = self.fabric.port_id(node, number).expect("it is one of the node's");
+                let port = self.fabric.port_id(node, number).expect("the node has this port");
                 if !self.fabric.port(port).guid.is_zero() {
                     continue;
                 }

@@ -78,7 +78,7 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
 struct PortLine<'a> {
     location: Location,
     end: PortEnd,
-    /// The port at the far end, its column in the line, and the rate of the link.
+    /// The port at the far end, the column at which the line names it, and the rate of the link.
     peer: Option<(PortEnd, u32, LinkRate)>,
     description: &'a str,
 }
@@ -147,7 +147,7 @@ fn port_end(line: &mut Line<'_>) -> Result<PortEnd, Fault> {
     Ok(PortEnd { kind, lid, number, guid })
 }
 
-/// Reads up to the given delimiter. The delimiter itself remains unread.
+/// Reads the text before a delimiter, and skips the delimiter.
 fn up_to<'a>(line: &mut Line<'a>, text: &str) -> Result<&'a str, Fault> {
     let rest = line.rest();
     let Some(end) = rest.find(text) else {
@@ -204,7 +204,7 @@ fn add_nodes(
     Ok(nodes)
 }
 
-/// Checks that the LID of the far end in each line equals the LID in the far end's own line.
+/// Checks in each line that the LID of the far end is the LID that the far end's own line contains.
 fn check_lids(net: &Net<'_, LinkRate>) -> Result<(), Fault> {
     let lid = |port: PortId| {
         let port = net.fabric.port(port);

@@ -12,7 +12,7 @@ pub(super) const UNNAMED_WIDTH: LinkWidth = LinkWidth::X2;
 
 /// Reads width and speed of a link, such as `4xHDR`.
 ///
-/// ibnetdiscover prints `??` for widths without a name, and `???` for speeds without a name. They are read as
+/// ibnetdiscover prints `??` for widths without a name, and `???` for speeds without a name. These are read as
 /// [`UNNAMED_WIDTH`] and [`UNNAMED_SPEED`].
 pub(super) fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     let width = width(line)?;

@@ -38,7 +38,7 @@ pub(super) fn format(text: &str) -> Format {
             _ if IBSIM_ONLY.iter().any(|keyword| line.starts_with(keyword)) => {
                 return Format::Ibsim;
             }
-            // Before the header of a node, ibnetdiscover always prints its GUID.
+            // ibnetdiscover always prints the node GUID before a node header, so this file is not its output.
             b'S' | b'C' | b'R' if !is_identified => return Format::Ibsim,
             _ => is_identified = true,
         }

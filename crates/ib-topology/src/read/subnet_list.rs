@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A line of the list describes one direction of a link: first the sending end, then the receiving end. Port counts,
-//! port numbers and LIDs are hexadecimal. The receiving end has its 16-bit device ID in the upper half of 32 bits,
-//! because OpenSM byte-swaps it as a 32-bit number. Unlinked nodes are not listed.
+//! port numbers and LIDs are hexadecimal. At the receiving end, `DevID` has the 16-bit device ID in the upper half
+//! of 32 bits, because OpenSM byte-swaps the device ID as a 32-bit number. Unlinked nodes are not listed.
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
@@ -37,9 +37,9 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
 
 struct Parser<'a> {
     net: Net<'a, LinkRate>,
-    /// By node: the number of the first line that contains the node.
+    /// For each node, the number of the first line that contains the node.
     first_lines: Vec<u32>,
-    /// By port: true if its LID has been read.
+    /// For each port, true if the LID of the port has been read.
     seen: Vec<bool>,
 }
 
@@ -88,8 +88,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Returns the port at one end of a link. Adds its node if it is new; otherwise, checks that the values are the
-    /// same as in earlier lines.
+    /// Returns the port at one end of a link. Adds the port's node if no earlier line contains it. Otherwise, checks
+    /// that the node's values are the same as in the earlier lines.
     fn port(&mut self, side: &Side<'a>) -> Result<PortId, Fault> {
         let expected = self.net.fabric.find_guid(side.node);
         let node = match expected {
@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
         }
         let number = if side.kind.is_switch() { 0 } else { side.number };
         let owner = self.net.fabric.port_id(expected.node, number);
-        let owner = owner.expect("port 0 and the port itself exist");
+        let owner = owner.expect("every node has port 0 and the listed port");
         if !std::mem::replace(&mut self.seen[owner.index()], true) {
             return self.net.set_lid(side.location, expected.node, number, (side.lid, Lmc::ZERO));
         }
@@ -214,7 +214,7 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
         "Rt" => NodeKind::Router,
         _ => return Err(start.expected("a node type: one of `SW`, `CA`, `Rt`")),
     };
-    // The node type of the subnet manager's port has this suffix.
+    // OpenSM appends this suffix to the node type of the port on which it runs.
     line.eat("-SM");
     let ports = field(line, " Ports:", "a number of ports, 01 to FE", 254)?;
     if ports == 0 {
@@ -227,7 +227,8 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     let vendor = field(line, " VenID:", "a vendor ID of 24 bits", 0xff_ffff)?;
     line.demand(" DevID:")?;
     let device_line = *line;
-    let device = line.hexadecimal("a device ID of 16 bits", u64::from(u32::MAX))?;
+    let device =
+        line.hexadecimal("a device ID of 16 bits, in either half of 32", u64::from(u32::MAX))?;
     let swapped = device >> 16;
     if swapped != 0 && device & 0xffff != 0 {
         return Err(device_line.expected("a device ID of 16 bits, in either half of 32"));
@@ -316,7 +317,8 @@ fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     Ok(LinkRate { width, speed })
 }
 
-/// Reads a word up to the next blank, and skips the blanks after it. Returns the position of the word, and the word.
+/// Reads a word up to the next blank, and skips the blanks after it. Returns the line at the start of the word, and the
+/// word.
 fn word<'a>(line: &mut Line<'a>) -> (Line<'a>, &'a str) {
     let start = *line;
     let rest = line.rest();

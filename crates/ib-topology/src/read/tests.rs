@@ -10,14 +10,14 @@ fn binary_data_is_refused_with_line_and_column() {
         (b"# a\x7f\n", "f:1:4: found control character 0x7f, expected text"),
     ];
     for (bytes, expected) in cases {
-        assert_eq!(read("f", bytes).expect_err("not text").to_string(), expected);
+        assert_eq!(read("f", bytes).expect_err("the file is not text").to_string(), expected);
     }
 }
 
 #[test]
 fn description_that_is_not_utf_8_is_refused() {
     let text = b"Switch 2 \"a\" # \"caf\xe9\"\n";
-    let error = read("f", text).expect_err("not UTF-8");
+    let error = read("f", text).expect_err("the file is not UTF-8");
     assert_eq!(error.to_string(), "f:1:20: found byte 0xe9, expected UTF-8 text");
 }
 
@@ -25,10 +25,10 @@ fn description_that_is_not_utf_8_is_refused() {
 fn file_without_nodes_is_refused() {
     let expected = "f:1:1: found no node in the file, expected at least one";
     for text in ["", "\n\n", "# Topology file: generated on x\n", "# none\n"] {
-        assert_eq!(read("f", text.as_bytes()).expect_err("empty").to_string(), expected);
+        assert_eq!(read("f", text.as_bytes()).expect_err("no nodes").to_string(), expected);
     }
     for format in [Format::Ibnetdiscover, Format::Ibsim, Format::SubnetList] {
-        assert_eq!(read_as(format, "f", b"").expect_err("empty").to_string(), expected);
+        assert_eq!(read_as(format, "f", b"").expect_err("no nodes").to_string(), expected);
     }
 }
 
@@ -39,14 +39,14 @@ fn formats_differ_in_port_guids() {
                 caguid=0x2000\nCa\t1 \"H\"\t\t# \"host\"\n\
                 [1](2000) \t\"S\"[1]\t\t# lid 2 lmc 0 \"leaf\" lid 1 4xNDR\n";
     let port_guid = |format| {
-        let fabric = read_as(format, "f", text.as_bytes()).expect("legal in both formats");
-        let host = fabric.find_name("H").expect("the adapter");
+        let fabric = read_as(format, "f", text.as_bytes()).expect("valid in both formats");
+        let host = fabric.find_name("H").expect("node `H` exists");
         fabric.ports_of(host).nth(1).map(|(_, port)| port.guid.0)
     };
     assert_eq!(port_guid(Format::Ibnetdiscover), Some(0x2000));
     assert_eq!(port_guid(Format::Ibsim), Some(0x2001));
-    let sniffed = read("f", text.as_bytes()).expect("legal");
-    assert_eq!(sniffed, read_as(Format::Ibnetdiscover, "f", text.as_bytes()).expect("legal"));
+    let sniffed = read("f", text.as_bytes()).expect("the file is valid");
+    assert_eq!(sniffed, read_as(Format::Ibnetdiscover, "f", text.as_bytes()).expect("valid file"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::{Line, Lines, checked};
 
 fn line(text: &str) -> Line<'_> {
-    Lines::new(text, 0, 1).next().expect("a line")
+    Lines::new(text, 0, 1).next().expect("the text has a line")
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn control_characters_in_any_block_are_found() {
         let mut bytes = vec![b'x'; length];
         assert!(checked("f", &bytes).is_ok());
         bytes.push(0);
-        let error = checked("f", &bytes).expect_err("a zero byte");
+        let error = checked("f", &bytes).expect_err("the text has a zero byte");
         assert_eq!((error.line, error.column), (1, length + 1));
         bytes[length] = b'\r';
         assert!(checked("f", &bytes).is_ok(), "a carriage return may end the text");

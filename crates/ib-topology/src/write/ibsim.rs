@@ -28,7 +28,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// The module and the device ID that the lines written so far set for all later nodes.
+/// The current module and device ID. A line of the net file sets each of them for all nodes that follow the line.
 struct State<'a> {
     module: &'a str,
     device: u16,
@@ -120,8 +120,8 @@ fn header_comment(
         let _ = write!(text, "\t# \"{description}\"{behind}");
         return Ok(());
     }
-    // ibsim ends a description without quotes where the next part of the comment begins. If no part follows the
-    // description, a part with default values is written to end it.
+    // ibsim ends a description without quotes at a string of `UNQUOTED_ENDS`. If the description of a switch contains
+    // ` lid ` or ` lmc `, port 0 is written even with default values: ibsim searches for ` base port ` first.
     let marked = format!(" {kind} port 0 lid {lid} lmc {lmc}");
     let behind = if node.kind.is_switch() { [behind, marked] } else { [behind.clone(), behind] };
     let is_read_whole = |behind: &String| {

@@ -16,7 +16,7 @@ fn rate(width: LinkWidth, speed: LinkSpeed) -> LinkRate {
 }
 
 fn lid(lid: u32) -> Option<Lid> {
-    Some(Lid::unicast(lid).expect("a unicast LID"))
+    Some(Lid::unicast(lid).expect("the LID is unicast"))
 }
 
 /// Returns a switch that is linked to a host, a router and another switch. All nodes except the other switch have LIDs.
@@ -47,10 +47,10 @@ fn small() -> Fabric {
         ((gate, 1), (spine, 3), rate(LinkWidth::X12, LinkSpeed::Xdr)),
     ];
     for (a, b, rate) in links {
-        fabric.connect(a, b, rate).expect("free ports");
+        fabric.connect(a, b, rate).expect("the ports are free");
     }
-    fabric.set_lid(leaf, 0, lid(7), Lmc::ZERO).expect("port 0");
-    fabric.set_lid(host, 1, lid(8), Lmc::new(1).expect("legal")).expect("port 1");
+    fabric.set_lid(leaf, 0, lid(7), Lmc::ZERO).expect("a switch has port 0");
+    fabric.set_lid(host, 1, lid(8), Lmc::new(1).expect("legal")).expect("port 1 exists");
     fabric
 }
 
@@ -124,7 +124,8 @@ fn descriptions_with_quotes_are_written_unquoted() {
         assert_eq!(written(switch, false, description), Ok(()));
         assert_eq!(written(adapter, false, description), Ok(()));
     }
-    // In the comment of a switch, a LID part with default values can mark the end of the description.
+    // For a switch, ` base port ` or ` enhanced port ` follows the description. ibsim searches for these before ` lid `
+    // and ` lmc `, so it reads the whole description.
     for description in ["a \"big\" lid ", "a\" lmc 5 lid 3"] {
         assert_eq!(written(switch, false, description), Ok(()));
         assert_eq!(written(switch, true, description), Ok(()));
@@ -151,9 +152,9 @@ fn unrepresentable_attributes_are_refused() {
         assert_eq!(written(format, &|_| ()), Ok(()));
         for control in ["\n", "\r", "\0", "\u{7f}"] {
             let found = written(format, &|spec| spec.description = control.to_owned());
-            assert!(found.expect_err("no text").contains("control character"));
+            assert!(found.expect_err("the text is invalid").contains("control character"));
             let found = written(format, &|spec| spec.name = control.to_owned());
-            assert!(found.expect_err("no text").contains("control character"));
+            assert!(found.expect_err("the text is invalid").contains("control character"));
         }
         assert!(written(format, &|spec| spec.vendor_id = 0x100_0000).is_err());
         assert_eq!(written(format, &|spec| spec.vendor_id = 0xff_ffff), Ok(()));
@@ -183,7 +184,7 @@ fn linked_port_without_guid_is_refused() {
     let expected = "node \"host\" cannot be written: found its port 1 linked without a GUID, expected a port GUID";
     assert_eq!(text(&fabric, Format::Ibnetdiscover), Err(expected.to_owned()));
     assert_eq!(text(&fabric, Format::SubnetList), Err(expected.to_owned()));
-    assert!(text(&fabric, Format::Ibsim).is_ok(), "ibsim numbers ports itself");
+    assert!(text(&fabric, Format::Ibsim).is_ok(), "ibsim assigns port GUIDs itself");
 }
 
 #[test]
@@ -238,7 +239,8 @@ fn any_node() -> impl Strategy<Value = AnyNode> {
     })
 }
 
-/// The two ports of a link, each as the index of a node and a port number. A link is left out if a port does not exist.
+/// A link: its two ports, each as the index of a node and a port number, and its width and speed as indexes into
+/// [`LinkWidth::ALL`] and [`LinkSpeed::ALL`]. A link is left out if a port does not exist or is not free.
 type AnyLink = ((usize, u8), (usize, u8), (usize, usize));
 
 fn any_link() -> impl Strategy<Value = AnyLink> {
@@ -260,14 +262,16 @@ fn fabric(nodes: &[AnyNode], links: &[AnyLink], numbered: bool) -> Fabric {
             enhanced_port0: node.enhanced_port0,
             ..NodeSpec::new(node.kind, format!("{}.{index}", node.name), guid, node.ports)
         };
-        let id = fabric.add_node(spec).expect("names and GUIDs differ");
+        let id = fabric.add_node(spec).expect("names and GUIDs are unique");
         if !node.kind.is_switch() {
             for number in 1..=node.ports {
                 let guid = Guid(guid.0 + u64::from(number));
-                fabric.set_port_guid(id, number, guid).expect("GUIDs differ");
+                fabric.set_port_guid(id, number, guid).expect("the GUID is unique");
             }
         } else if !numbered {
-            fabric.set_port_guid(id, 0, Guid(guid.0 + node.guid_shift)).expect("GUIDs differ");
+            fabric
+                .set_port_guid(id, 0, Guid(guid.0 + node.guid_shift))
+                .expect("the GUID is unique");
         }
     }
     for &((a, port_a), (b, port_b), (width, speed)) in links {
@@ -277,19 +281,19 @@ fn fabric(nodes: &[AnyNode], links: &[AnyLink], numbered: bool) -> Fabric {
     }
     for (index, node) in nodes.iter().enumerate() {
         let id = NodeId(index as u32);
-        let lmc = Lmc::new(node.lmc).expect("0 to 7");
+        let lmc = Lmc::new(node.lmc).expect("the LMC is below 8");
         let base = (node.lid > 0).then(|| lid(node.lid)).flatten();
         if node.kind.is_switch() {
-            fabric.set_lid(id, 0, base, lmc).expect("port 0");
+            fabric.set_lid(id, 0, base, lmc).expect("a switch has port 0");
             continue;
         }
         for number in 1..=node.ports {
-            let port = fabric.port_id(id, number).expect("one of its ports");
+            let port = fabric.port_id(id, number).expect("the node has this port");
             if fabric.port(port).peer.is_some() {
-                fabric.set_lid(id, number, base, lmc).expect("one of its ports");
+                fabric.set_lid(id, number, base, lmc).expect("the node has this port");
                 if !numbered {
                     let guid = Guid(0x20 + node.guid_shift + fabric.port(port).guid.0);
-                    fabric.set_port_guid(id, number, guid).expect("GUIDs differ");
+                    fabric.set_port_guid(id, number, guid).expect("the GUID is unique");
                 }
             }
         }
@@ -333,9 +337,9 @@ proptest! {
                 let spec = NodeSpec { name: String::new(), enhanced_port0: false, ..NodeSpec::clone(node) };
                 (spec, port.number, port.guid, super::lid_of(fabric, port), port.rate)
             };
-            let a_again = again.find_guid(fabric.node(fabric.port(a).node).guid).expect("the node");
-            let a_again = again.port_id(a_again, fabric.port(a).number).expect("the port");
-            let b_again = again.port(a_again).peer.expect("the link");
+            let a_again = again.find_guid(fabric.node(fabric.port(a).node).guid).expect("the node was read");
+            let a_again = again.port_id(a_again, fabric.port(a).number).expect("the port was read");
+            let b_again = again.port(a_again).peer.expect("the link was read");
             prop_assert_eq!(end(&again, a_again), end(&fabric, a));
             prop_assert_eq!(end(&again, b_again), end(&fabric, b));
         }
@@ -353,7 +357,7 @@ proptest! {
             if let Ok(again) = read_as(format, "f", part.as_bytes()) {
                 prop_assert!(again.node_count() <= fabric.node_count());
                 for (id, node) in again.nodes() {
-                    let original = fabric.find_guid(node.guid).expect("a node of the fabric");
+                    let original = fabric.find_guid(node.guid).expect("the fabric has this node");
                     let linked = |fabric: &Fabric, id| {
                         fabric.ports_of(id).filter(|(_, port)| port.peer.is_some()).count()
                     };

@@ -137,7 +137,8 @@ impl Tracer {
         }
     }
 
-    /// Returns the verdict on a node that has the LID and port of the SA record, but another GUID.
+    /// Returns the verdict on the node to which a hop leads, if it has the LID and port of the SA record, but another
+    /// GUID.
     fn other_guid(&self, hop: &Hop, claim: &Hop) -> Option<Verdict> {
         let found = self.model.end((hop.node, hop.enters))?;
         let source_route = self.claims.end((claim.node, claim.enters))?;

@@ -11,7 +11,7 @@ use crate::probes::{CombinedResult, CombinedRoute};
 use crate::trace::AgentState;
 
 impl Tracer {
-    /// Returns the probes on which the verdict on a hop depends, for a path to this LID.
+    /// Returns the probes on which the verdict on a hop of a path to this LID depends, and what was observed.
     #[must_use]
     pub fn evidence(&self, hop: &Hop, lid: u16) -> Vec<(Probe, Observation)> {
         let base = self.model.end((hop.node, hop.enters)).map_or(lid, |end| end.lid);
@@ -52,7 +52,7 @@ impl Tracer {
         self.ready.extend(self.combined_routes_wanted.remove(&combined_route).unwrap_or_default());
     }
 
-    /// Records which node responded to the probes of a LID, and which switch port they prove good.
+    /// Records which node responded to the probes of a LID, and which port of a switch these responses prove good.
     pub(super) fn note_probe(&mut self, lid: u16) {
         let Some(Some(seen)) = self.probes.get(lid) else { return };
         let (agent, node) = (seen.agent.clone(), seen.node);
@@ -68,8 +68,8 @@ impl Tracer {
         }
     }
 
-    /// Records the arrival of a probe to a LID. If a switch is at the other end of the cable, the arrival proves that
-    /// it forwards packets out of the port in its table.
+    /// Records that a probe to a LID arrived at this port of the node with this GUID. If a switch is at the other end
+    /// of the port's cable, and its table routes the LID over this cable, the arrival proves that the switch does so.
     fn note_arrival(&mut self, lid: u16, guid: Guid, port: u8, witness: Witness) {
         let is_it = |&&(node, number): &&(NodeNumber, u8)| {
             self.model.node(node).guid == guid

@@ -236,8 +236,8 @@ impl Tracer {
         }
     }
 
-    /// Checks by counters that a switch sends packets to a LID out of the port in its table. Returns
-    /// `None` if it does, or if the packets cannot be counted.
+    /// Returns a verdict if counters show that the switch before a hop sends packets to a LID out of another port than
+    /// the hop's. Returns `None` if it uses the hop's port, or if the counters are inconclusive.
     fn exactly(&self, hop: &Hop, lid: u16) -> Result<Option<Verdict>, Step> {
         let combined_route = (hop.from, lid);
         if self.combined_result(combined_route)?.is_none() {
@@ -429,8 +429,8 @@ impl Tracer {
             let node = self.model.node(combined_route.0);
             !node.links.contains_key(port) && node.route.len() < usize::from(smp::MAX_HOPS)
         };
-        // Requests for counters are routed by LID, so another node with the same LID could respond in place of the
-        // switch.
+        // Requests for counters are routed by LID. If another node may have the switch's LID, the counters may be those
+        // of this node, so there is no census.
         let lid = self.model.end((combined_route.0, 0)).map_or(0, |end| end.lid);
         if lid == 0 || self.lid_conflict((combined_route.0, 0), lid).map_err(Step::Fact)?.is_some()
         {
@@ -455,8 +455,9 @@ impl Tracer {
         }
     }
 
-    /// Requires combined-route probes to `target` from neighbours of the preceding switch. The responses to these
-    /// probes can take other paths. A probe that arrives over the link of the hop proves the hop.
+    /// Checks that combined-route probes from neighbours of the preceding switch, over the link of the hop to `target`,
+    /// have completed. If not, fails with the step that sends one. Their responses can take other paths. A probe that
+    /// arrives over the link of the hop proves the hop.
     fn alternatives(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.from).links.values();
         let neighbours: BTreeSet<NodeNumber> = links
@@ -483,8 +484,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Requires combined-route probes to the node at the end of a hop, from other neighbours of this node. A response
-    /// shows that the node answers such probes.
+    /// Checks that combined-route probes to the node at the end of a hop, from other neighbours of this node, have
+    /// completed. If not, fails with the step that sends one. A response shows that the node answers such probes.
     fn other_combined_routes(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.node).links.values();
         let neighbours: BTreeSet<NodeNumber> = links

@@ -71,8 +71,8 @@ fn request_lengths_are_valid_in_one_byte_order_only() {
             }
         }
     }
-    // The length is 513 or 258. Neither is the length of a header and whole addresses, so the usual
-    // order of the opcode decides.
+    // The length is 513 in little-endian and 258 in big-endian order. Neither is the length of a
+    // header and whole addresses, so the usual order of the opcode decides.
     let length = [0x01, 0x02];
     let found = |opcode| ClientHeader { opcode, length, ..ClientHeader::zeroed() }.length();
     assert_eq!(found(ClientOpcode::EP_QUERY), Ok((258, ByteOrder::Big)));

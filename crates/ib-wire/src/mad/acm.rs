@@ -1,7 +1,7 @@
 //! Messages between ACM services: address resolution by multicast, 256 bytes over a UD QP.
 //!
-//! The first 16 bytes are equal to the first 16 bytes of the common MAD header. Address types and
-//! lengths follow, in place of attribute ID and modifier:
+//! The first 16 bytes have the same layout as in the common MAD header. Address types and lengths
+//! follow, in place of attribute ID and modifier:
 //!
 //! ```text
 //!   0 BaseVersion, class 0x2c, ClassVersion 1, method
@@ -48,7 +48,7 @@ crate::layout! {
         pub class_version: u8 = bits(2, 0, 8),
         /// The method: Get in a request, GetResp in a response.
         pub method: Method = bits(3, 0, 8),
-        /// Zero.
+        /// The status; always zero.
         pub status: MadStatus = bits(4, 0, 16),
         /// The operation: [`AcmMessage::RESOLVE`].
         pub control: u16 = bits(6, 0, 16),

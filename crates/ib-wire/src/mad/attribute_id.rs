@@ -141,7 +141,7 @@ impl AttributeId {
     }
 }
 
-/// Returns the attributes of a class, without the attributes that are common to all classes.
+/// Returns the attributes of a class, without those in `COMMON`.
 const fn names(class: MgmtClass) -> &'static [(u16, &'static str)] {
     match class {
         MgmtClass::SUBN_LID_ROUTED | MgmtClass::SUBN_DIRECTED_ROUTE => SUBNET_MANAGEMENT,

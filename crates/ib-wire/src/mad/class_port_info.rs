@@ -1,5 +1,5 @@
-//! ClassPortInfo: the capabilities of a class at a port, and the destinations of its requests and
-//! traps; IBTA volume 1, chapter 13.4.8.1.
+//! ClassPortInfo: the capabilities of a management class at a port, and the addresses to which
+//! requests are redirected and traps are sent; IBTA volume 1, chapter 13.4.8.1.
 
 use ib_types::{Gid, PKey, QKey, Qpn};
 
@@ -7,7 +7,8 @@ use crate::mad::codes::masks;
 use crate::mad::{Attribute, AttributeId, MgmtClass};
 
 crate::layout! {
-    /// The capabilities of a class at a port, and the destinations of its requests and traps.
+    /// The capabilities of a management class at a port, and the addresses to which requests are
+    /// redirected and traps are sent.
     pub struct ClassPortInfo: 72 {
         /// The base version: 1.
         pub base_version: u8 = bits(0, 0, 8),

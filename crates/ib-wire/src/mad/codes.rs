@@ -74,8 +74,8 @@ macro_rules! masks {
                 self.0 & other.0 == other.0
             }
 
-            /// Returns the mask, in which the bits of `other` are set if `set` is true, and
-            /// otherwise cleared.
+            /// Returns a copy of the mask. The bits of `other` are set in the copy if `set` is true,
+            /// and cleared otherwise.
             #[must_use]
             pub const fn with(self, other: Self, set: bool) -> Self {
                 if set { Self(self.0 | other.0) } else { Self(self.0 & !other.0) }

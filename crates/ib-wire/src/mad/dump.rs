@@ -20,7 +20,8 @@ impl fmt::Display for Hex {
     }
 }
 
-/// Displays the names of set bits, separated by " or ", and `undefined (VALUE)` for unnamed bits.
+/// Displays the names of the bits that are set in `value`, separated by " or ". If `value` has unnamed
+/// bits, displays `undefined (VALUE)` after the names.
 pub(crate) struct OneOf<'a> {
     pub(crate) value: u8,
     pub(crate) names: &'a [&'a str],

@@ -65,9 +65,9 @@ codes! {
         BIS = 0x12 "BIS",
         /// Congestion control.
         CONGESTION_CONTROL = 0x21 "CongMgt",
-        /// ACM address resolution by multicast.
+        /// Address resolution by multicast between ACM services.
         ACM = 0x2c "ACM",
-        /// The source-route agent of ibtracer.
+        /// Messages between ibtracer and its agents.
         TRACER = 0x30 "ibtracer",
         /// `ibping` of infiniband-diags.
         PING = 0x32 "ibping",
@@ -155,7 +155,7 @@ codes! {
         GET_TRACE_TABLE = 0x13 "GetTraceTable",
         /// Response to GetTraceTable.
         GET_TRACE_TABLE_RESP = 0x93 "GetTraceTableResp",
-        /// Reads records with a request of several segments.
+        /// Reads records. The request can have several RMPP segments.
         GET_MULTI = 0x14 "GetMulti",
         /// Response to GetMulti.
         GET_MULTI_RESP = 0x94 "GetMultiResp",
@@ -192,8 +192,11 @@ impl Method {
 
 /// The status of a MAD; IBTA volume 1, chapter 13.4.7.
 ///
-/// Bit 0: the agent is busy. Bit 1: redirection is required. Bits 2 to 4: code of an invalid field.
-/// Bits 8 to 15: class specific. The direction bit of a directed-route SMP is not included.
+/// Bit 0: the agent is busy. Bit 1: redirection is required. Bits 2 to 4: invalid-field code. Bits 8
+/// to 15: class specific.
+///
+/// In a directed-route SMP, bit 15 of the status field is the direction.
+/// [`Mad::status`](super::Mad::status) omits this bit; [`MadHeader::status`] contains it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MadStatus(pub u16);
 
@@ -223,13 +226,13 @@ impl MadStatus {
     pub const SA_NO_RECORDS: Self = Self(0x0300);
     /// SA status: more than one record matches a Get.
     pub const SA_TOO_MANY_RECORDS: Self = Self(0x0400);
-    /// SA status: a GID is invalid.
+    /// SA status: a GID in the request is invalid.
     pub const SA_INVALID_GID: Self = Self(0x0500);
-    /// SA status: required components are missing.
+    /// SA status: the request does not specify all required components.
     pub const SA_INSUFFICIENT_COMPONENTS: Self = Self(0x0600);
     /// SA status: the request is denied.
     pub const SA_REQUEST_DENIED: Self = Self(0x0700);
-    /// SA status: a priority is suggested.
+    /// SA status: the SA suggests a priority (`PRIO_SUGGESTED` in OpenSM).
     pub const SA_PRIORITY_SUGGESTED: Self = Self(0x0800);
 
     /// Returns true if the status is zero: success.
@@ -241,14 +244,14 @@ impl MadStatus {
     /// Returns true if the agent is busy, so that a retry can succeed.
     ///
     /// Some agents return status 7 for an invalid field, because they do not shift the code 7 to
-    /// bits 2 to 4. This status sets the bits [`MadStatus::BUSY`] and [`MadStatus::REDIRECT`],
-    /// which do not occur together otherwise. So it does not count as busy.
+    /// bits 2 to 4. Status 7 contains both [`MadStatus::BUSY`] and [`MadStatus::REDIRECT`]. No agent
+    /// sets these two bits for another reason, so a status with both bits does not count as busy.
     #[must_use]
     pub const fn is_busy(self) -> bool {
         self.0 & Self::BUSY.0 != 0 && self.0 & Self::REDIRECT.0 == 0
     }
 
-    /// Returns the code of an invalid field, 0 to 7.
+    /// Returns the invalid-field code, bits 2 to 4; 0 if no field is invalid.
     #[must_use]
     pub const fn field_code(self) -> u8 {
         (self.0 >> 2 & 7) as u8
@@ -289,7 +292,7 @@ impl fmt::Display for MadStatus {
     }
 }
 
-/// A transaction ID, by which a requester finds the request of a response.
+/// A transaction ID, by which a requester matches a response to its request.
 ///
 /// Linux uses the upper 32 bits to distinguish its MAD agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`counters`] | PortCounters, PortCountersExtended, and their counter selection |
-//! | [`details`] | causes of errors, counters by VL, and samples |
+//! | [`details`] | errors and discards by cause, counters by VL, and counter sampling |
 //!
 //! `Display` writes the output of perfquery.
 

@@ -1,17 +1,19 @@
-//! RMPP, which transfers messages of several MADs: header, segment counts and lengths; IBTA volume
-//! 1, chapter
-//! 13.6.
+//! RMPP, which splits long messages into several MADs: header, segment counts and lengths; IBTA
+//! volume 1, chapter 13.6.
+//!
+//! The header fields with their byte offset in the MAD. Sizes in parentheses are in bytes, other
+//! sizes in bits:
 //!
 //! ```text
-//! 24 version  25 type  26 RespTime (5) | flags (3)  27 status
+//! 24 version  25 type  26 RespTime 5 | flags 3  27 status
 //! 28 DATA and ACK: segment number (4)
 //! 32 DATA: payload length (4); ACK: last segment of the new window (4)
 //! ```
 //!
-//! A segment has 220 bytes after the RMPP header. They start with the class header, which each
-//! segment repeats. The class header has 20 bytes in the SA class, which leaves 200 bytes of data.
-//! It has 4 bytes in vendor classes with an OUI, which leaves 216 bytes. The length of a message
-//! excludes the class headers.
+//! After the RMPP header, each segment has 220 bytes: the class header and then data. In the SA
+//! class, these are a class header of 20 bytes and 200 bytes of data. In vendor classes with an OUI,
+//! these are a class header of 4 bytes and 216 bytes of data. The `length` of a message is the
+//! length of its data, without the class headers.
 
 use crate::mad::codes::{codes, masks};
 use crate::mad::{Mad, MgmtClass};
@@ -23,7 +25,8 @@ crate::layout! {
         pub version: u8 = bits(0, 0, 8),
         /// The RMPP type.
         pub rmpp_type: RmppType = bits(1, 0, 8),
-        /// The maximum time until the next segment: 4.096 µs × 2^value; 31 if unknown.
+        /// The response time of the sender: 4.096 µs × 2^value; 31 if the packet specifies no response
+        /// time.
         pub resp_time: u8 = bits(2, 0, 5),
         /// The flags.
         pub flags: RmppFlags = bits(2, 5, 3),
@@ -32,8 +35,8 @@ crate::layout! {
         /// In DATA: the number of this segment, from 1. In ACK: the number of the last segment
         /// received in order.
         pub segment: u32 = bits(4, 0, 32),
-        /// In DATA: the payload length, see [`payload_length`]. In ACK: the last segment of the new
-        /// window.
+        /// In DATA: the payload length, see [`payload_length`]. In ACK: the number of the last segment
+        /// of the new window.
         pub length_or_window: u32 = bits(8, 0, 32),
     }
 }
@@ -71,7 +74,7 @@ codes! {
     RmppStatus(u8) {
         /// No error.
         NORMAL = 0 "normal",
-        /// Resources are exhausted. This is the only status of STOP.
+        /// Resources are exhausted: the status of a STOP.
         RESOURCES_EXHAUSTED = 1 "resources exhausted",
         /// The transfer took too long.
         TIME_TOO_LONG = 118 "total time too long",
@@ -85,7 +88,7 @@ codes! {
         WINDOW_TOO_SMALL = 122 "new window last too small",
         /// The ACK is for a segment that was not sent.
         SEGMENT_TOO_BIG = 123 "segment number too big",
-        /// Illegal status.
+        /// A received RMPP packet had an illegal status.
         ILLEGAL_STATUS = 124 "illegal status",
         /// Unknown RMPP version.
         BAD_VERSION = 125 "unsupported version",
@@ -133,7 +136,7 @@ pub const fn segments(length: u32, data_per_segment: u32) -> u32 {
 /// * Other segments: 0.
 ///
 /// # Panics
-/// Panics if the message does not have this segment, or is longer than the field permits.
+/// Panics if the message has no segment with this number, or if the payload length exceeds 32 bits.
 #[must_use]
 pub fn payload_length(length: u32, data_per_segment: u32, segment: u32) -> u32 {
     let count = segments(length, data_per_segment);

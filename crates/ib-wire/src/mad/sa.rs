@@ -1,6 +1,8 @@
 //! Subnet administration (SA): header, records, and selection by component masks; IBTA volume 1,
 //! chapter 15.2.
 //!
+//! The fields after the common MAD header: byte offset, name, and size in bytes in parentheses.
+//!
 //! ```text
 //! 24 RMPP header (12)
 //! 36 SM_Key (8)
@@ -49,12 +51,12 @@ crate::layout! {
         pub sm_key: u64 = bits(0, 0, 64),
         /// The size of a record in a table, in units of 8 bytes; 0 if the MAD has no table.
         pub attribute_offset: u16 = bits(8, 0, 16),
-        /// The component mask: the components of the request that a record must match.
+        /// The component mask: a record must match the request in these components.
         pub component_mask: ComponentMask = bits(12, 0, 64),
     }
 }
 
-/// Mask of the components of a record that a request specifies.
+/// The component mask of a request: bit N is set if the request specifies component N of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ComponentMask(pub u64);
 
@@ -86,7 +88,7 @@ pub struct Component {
 
 /// An SA attribute that is returned in tables.
 pub trait Record: Attribute {
-    /// The size of a record in a table in bytes, including padding. It is a multiple of 8.
+    /// The size in bytes of a record in a table, including padding: a multiple of 8.
     const STRIDE: usize;
 
     /// The components in ascending order of their bits, without reserved components.
@@ -102,11 +104,13 @@ pub trait Record: Attribute {
 
 /// Returns true if a record equals a template in all components that the mask selects.
 ///
-/// Ignores bits of the mask that belong to no component. The caller must remove components from the
-/// mask that are not compared for equality, such as selectors and rates, and compare them itself.
+/// Ignores bits of the mask that belong to no component.
+///
+/// Some components, such as selectors and rates, are not compared for equality. The caller must
+/// clear their bits in the mask, and must compare these components itself.
 ///
 /// # Panics
-/// Panics if a compared component ends after the end of `template` or `record`.
+/// Panics if `template` or `record` is too short for a compared component.
 #[must_use]
 pub fn matches(
     mask: ComponentMask,
@@ -128,9 +132,9 @@ fn same(at: Bits, left: &[u8], right: &[u8]) -> bool {
 
 /// Parses the records of a table that was reassembled from RMPP segments.
 ///
-/// `attribute_offset` is the field of the SA header: the size of a record in units of 8 bytes. If
-/// this size is smaller than the record, returns no records. The padding of the last record can be
-/// missing.
+/// `attribute_offset` is the field of the SA header: the distance between the starts of consecutive
+/// records, in units of 8 bytes. Returns no records if the distance is shorter than `R::LENGTH`
+/// bytes. The padding of the last record can be missing.
 pub fn records<R: Record>(data: &[u8], attribute_offset: u16) -> impl Iterator<Item = R> {
     let stride = usize::from(attribute_offset) * 8;
     let data = if stride < R::LENGTH { &[] } else { data };
@@ -155,12 +159,12 @@ impl Mad {
     #[inline]
     #[must_use]
     pub fn component_mask(&self) -> ComponentMask {
-        ComponentMask(u64::from_be_bytes(self.0[48..56].try_into().expect("8 bytes")))
+        ComponentMask(u64::from_be_bytes(self.0[48..56].try_into().expect("the slice has 8 bytes")))
     }
 }
 
-/// Implements [`Record`] for a layout from its attribute ID, its stride, and its components by mask
-/// bit.
+/// Implements [`Record`] for a layout, given its attribute ID, its stride, and the list of its
+/// components. Each component follows its bit in the component mask.
 ///
 /// A component is a field of the layout, a field of a nested layout (`[port_info PortInfo m_key]`),
 /// or a position (`(BYTE BIT WIDTH)`).

@@ -10,6 +10,8 @@
 //! 128    reserved            InitialPath (64), ReturnPath (64)
 //! ```
 //!
+//! Offsets and sizes are in bytes; sizes of fields separated by `|` are in bits.
+//!
 //! Entry 0 of both paths is unused. Entry 1 of the initial path is the egress port of the
 //! requester.
 
@@ -29,14 +31,14 @@ pub const MAX_HOPS: u8 = 63;
 const INITIAL_PATH: usize = 128;
 const RETURN_PATH: usize = 192;
 
-/// Access to the header fields of SMPs. The fields of the route are valid only in directed-route
+/// Access to the header fields of SMPs. All fields except the M_Key are valid only in directed-route
 /// SMPs.
 impl Mad {
     /// Returns the M_Key.
     #[inline]
     #[must_use]
     pub fn m_key(&self) -> u64 {
-        u64::from_be_bytes(self.0[24..32].try_into().expect("8 bytes"))
+        u64::from_be_bytes(self.0[24..32].try_into().expect("the M_Key has 8 bytes"))
     }
 
     /// Sets the M_Key.
@@ -52,13 +54,13 @@ impl Mad {
         self.0[4] & 0x80 != 0
     }
 
-    /// Sets the direction bit.
+    /// Sets the direction bit to `returning`.
     #[inline]
     pub const fn set_returning(&mut self, returning: bool) {
         self.0[4] = self.0[4] & 0x7f | (returning as u8) << 7;
     }
 
-    /// Returns the hop pointer: the index of the current hop in the path.
+    /// Returns the hop pointer: the index of the current hop in the initial path and in the return path.
     #[inline]
     #[must_use]
     pub const fn hop_pointer(&self) -> u8 {
@@ -71,7 +73,7 @@ impl Mad {
         self.0[6] = pointer;
     }
 
-    /// Returns the hop count. Values above 63 are invalid.
+    /// Returns the hop count: the number of hops of the directed route. Values above 63 are invalid.
     #[inline]
     #[must_use]
     pub const fn hop_count(&self) -> u8 {
@@ -94,8 +96,8 @@ impl Mad {
         u16::from_be_bytes([self.0[34], self.0[35]])
     }
 
-    /// Sets `DrSLID` and `DrDLID`. 0xffff means that there is no LID-routed part at this end of the
-    /// route.
+    /// Sets `DrSLID` and `DrDLID`. `slid` is 0xffff if no LID-routed part precedes the directed route.
+    /// `dlid` is 0xffff if no LID-routed part follows it.
     #[inline]
     pub const fn set_dr_lids(&mut self, slid: u16, dlid: u16) {
         [self.0[32], self.0[33]] = slid.to_be_bytes();
@@ -106,18 +108,18 @@ impl Mad {
     #[inline]
     #[must_use]
     pub fn initial_path(&self) -> &[u8; 64] {
-        self.0[INITIAL_PATH..RETURN_PATH].first_chunk().expect("64 bytes")
+        self.0[INITIAL_PATH..RETURN_PATH].first_chunk().expect("the initial path has 64 bytes")
     }
 
     /// Returns the return path: the ingress port of each hop. Entry 0 is unused.
     #[inline]
     #[must_use]
     pub fn return_path(&self) -> &[u8; 64] {
-        self.0[RETURN_PATH..].first_chunk().expect("64 bytes")
+        self.0[RETURN_PATH..].first_chunk().expect("the return path has 64 bytes")
     }
 }
 
-/// Returns a request with a directed route that has no LID-routed parts.
+/// Returns a directed-route request without LID-routed parts.
 ///
 /// `path` contains the egress port of each hop, starting with the egress port of the requester. It
 /// is empty for a request to the requester's own node. Call [`send`] to determine the egress port

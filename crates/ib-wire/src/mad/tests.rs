@@ -78,7 +78,7 @@ fn attribute_is_parsed_only_if_id_and_class_match() {
 #[test]
 fn busy_and_redirect_together_are_not_busy() {
     let busy = [0x0001, 0x0101, 0x0005];
-    // 0x0007 is the code of an invalid field, which some agents do not shift to bits 2 to 4.
+    // Some agents write code 7 (invalid field) to bits 0 to 2 (0x0007), instead of bits 2 to 4 (0x001c).
     let others = [0x0000, 0x0002, 0x0003, 0x001c, 0x0100, 0x0700, 0x0007];
     assert!(busy.into_iter().all(|status| MadStatus(status).is_busy()));
     assert!(!others.into_iter().any(|status| MadStatus(status).is_busy()));

@@ -5,6 +5,8 @@
 //! 36 reserved  37 OUI (3)
 //! 40 data (216)
 //! ```
+//!
+//! Offsets and sizes are in bytes.
 
 use std::borrow::Cow;
 
@@ -63,14 +65,14 @@ pub fn ping_host(mad: &Mad) -> Cow<'_, str> {
 }
 
 crate::layout! {
-    /// A request of ibtracer to its agent at a hop, and the response with the ingress port of the
-    /// request.
+    /// An ibtracer request to the agent of a node, and the agent's response. The request contains the expected path to
+    /// the node. The response adds the port at which the request arrived.
     pub struct SourceRoute: 66 {
         /// In a response: the port at which the agent received the request.
         pub incoming_port: u8 = bits(0, 0, 8),
-        /// The number of entries of `ports`, 0 to 64.
+        /// The number of entries of `ports` in use, 0 to 64.
         pub hop_count: u8 = bits(1, 0, 8),
-        /// The expected ingress port of each hop, starting with the first hop.
+        /// The expected ingress port of each hop on the path to the agent, starting with the first hop.
         pub ports: [u8; 64] = bits(2, 0, 512),
     }
 }

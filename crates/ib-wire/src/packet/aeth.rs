@@ -4,8 +4,8 @@ use std::fmt;
 
 /// The syndrome field of an AETH, one byte.
 ///
-/// Bit 7 is reserved, bits 6 and 5 are the kind, bits 4 to 0 are the value. Source: IBTA volume 1,
-/// chapter 9.7.5.1.
+/// Bit 7 is reserved. Bits 6 and 5 are the kind of acknowledgement: ACK, RNR NAK, reserved or NAK. Bits 4 to 0 are the
+/// credit count, the RNR timer or the NAK code. Source: IBTA volume 1, chapter 9.7.5.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Syndrome(pub u8);
 
@@ -14,10 +14,10 @@ pub struct Syndrome(pub u8);
 pub enum Acknowledgement {
     /// ACK with the end-to-end credit count.
     Ack(Credits),
-    /// RNR NAK with the RNR timer: the responder has no receive buffer. The requester retries after
-    /// the timer.
+    /// RNR NAK with the RNR timer: the responder has no receive buffer. The requester retries when
+    /// the timer has expired.
     RnrNak(RnrTimer),
-    /// The kind that the specification reserves, with the lower five bits of the syndrome.
+    /// The reserved kind of acknowledgement, with the lower five bits of the syndrome.
     Reserved(u8),
     /// NAK with the error code.
     Nak(NakCode),
@@ -53,7 +53,7 @@ impl Syndrome {
         })
     }
 
-    /// Decodes the byte, and ignores the reserved bit.
+    /// Decodes the syndrome, and ignores the reserved bit 7.
     #[must_use]
     pub const fn decode(self) -> Acknowledgement {
         let value = self.0 & 0x1f;
@@ -75,7 +75,7 @@ macro_rules! five_bits {
                 if code <= 31 { Some(Self(code)) } else { None }
             }
 
-            /// Returns the code.
+            /// Returns the code, 0 to 31.
             #[must_use]
             pub const fn code(self) -> u8 {
                 self.0

@@ -25,8 +25,8 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// The maximum length in bytes of a native packet from the LRH to the VCRC. The length field of
-    /// the LRH limits it to 2,047 words.
+    /// The maximum length in bytes of a native packet from the LRH to the VCRC. The length field of the
+    /// LRH allows 2,047 words of 4 bytes, and does not count the VCRC.
     pub const MAX_NATIVE: usize = 2047 * 4 + VCRC;
 
     /// The maximum length in bytes of a RoCEv2 packet from the BTH to the ICRC.
@@ -83,7 +83,7 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     /// Fails if the LRH is missing or the headers do not match the opcode. Also fails if the packet is
-    /// too long for its length fields or for the buffer. The buffer is then unchanged.
+    /// too long for its length fields or for the buffer. After an error, the buffer is unchanged.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, BuildError> {
         let Some(mut lrh) = self.lrh else {
             let (found, expected) = ("no LRH was given", "one for a native packet");
@@ -114,7 +114,7 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     /// Fails if an LRH or a GRH was set, or if the headers do not match the opcode. Also fails if the
-    /// packet is too long for RoCEv2 or for the buffer. The buffer is then unchanged.
+    /// packet is too long for RoCEv2 or for the buffer. After an error, the buffer is unchanged.
     pub fn emit_roce(&self, network: &RoceNetwork, buffer: &mut [u8]) -> Result<usize, BuildError> {
         if self.lrh.is_some() || self.grh.is_some() {
             let (found, expected) = ("an LRH or a GRH was given", "none for a RoCEv2 packet");
@@ -177,8 +177,8 @@ fn write<const N: usize>(buffer: &mut [u8], at: usize, bytes: [u8; N]) {
     buffer[at..at + N].copy_from_slice(&bytes);
 }
 
-/// Defines the set of optional headers, and a setter for each header. The headers are in wire
-/// order.
+/// Defines `Extended`, the optional headers between the BTH and the payload, and a setter of `Builder`
+/// for each header. The arguments are in wire order, because `emit` writes the headers in this order.
 macro_rules! extended {
     ($($name:ident: $kind:ident = $header:ident),+ $(,)?) => {
         #[derive(Clone, Copy, Debug, Default)]
@@ -197,8 +197,7 @@ macro_rules! extended {
                 }
             }
 
-            /// Writes the headers that are set, from offset `at` on. Returns the end of the last
-            /// header.
+            /// Writes the headers, if set, to `bytes` from offset `at` on. Returns the offset after the last header.
             fn emit(&self, bytes: &mut [u8], mut at: usize) -> usize {
                 $(
                     if let Some(header) = self.$name {

@@ -23,7 +23,7 @@ pub enum PacketError {
     Length {
         /// The name of the length field.
         what: &'static str,
-        /// The offset of the field in bytes.
+        /// The byte offset of the field in the packet.
         offset: usize,
         /// The value that fits the length of the packet, in the unit of the field.
         expected: usize,
@@ -43,9 +43,9 @@ pub enum PacketError {
     Value {
         /// The name of the field.
         what: &'static str,
-        /// The offset of the field in bytes.
+        /// The byte offset of the field in the packet.
         offset: usize,
-        /// The supported values.
+        /// The supported values, as text of the error message.
         expected: &'static str,
         /// The value of the field in the packet.
         found: u32,
@@ -55,7 +55,7 @@ pub enum PacketError {
     Checksum {
         /// `ICRC` or `VCRC`.
         what: &'static str,
-        /// The offset of the field in bytes.
+        /// The byte offset of the field in the packet.
         offset: usize,
         /// The checksum computed from the packet.
         expected: u32,
@@ -87,17 +87,17 @@ pub enum BuildError {
     /// The LRH of a native packet is missing, or a RoCEv2 packet has an LRH or a GRH.
     #[error("{found}: expected {expected}")]
     Framing {
-        /// Which LRH or GRH is missing or was set, as text of the error message.
+        /// Text of the error message: the LRH or GRH that is missing or must not be set.
         found: &'static str,
-        /// Which headers a native or a RoCEv2 packet must have, as text of the error message.
+        /// Text of the error message: the headers that the native or RoCEv2 packet must have.
         expected: &'static str,
     },
-    /// The packet is too long for its length fields.
+    /// The packet is longer than `Builder::MAX_NATIVE` or `Builder::MAX_ROCE`.
     #[error("the packet has {found} bytes: expected at most {limit}")]
     TooLong {
         /// The length of the packet in bytes.
         found: usize,
-        /// The maximum length of a packet in bytes.
+        /// The maximum length in bytes of a packet of this kind, native or RoCEv2.
         limit: usize,
     },
     /// The buffer is shorter than the packet.

@@ -14,21 +14,21 @@ pub struct Opcode(pub u8);
 /// The transport service of a packet: the upper three bits of its [`Opcode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transport {
-    /// Reliable connection, 0.
+    /// Reliable connection (RC), code 0.
     Rc,
-    /// Unreliable connection, 1.
+    /// Unreliable connection (UC), code 1.
     Uc,
-    /// Reliable datagram, 2.
+    /// Reliable datagram (RD), code 2.
     Rd,
-    /// Unreliable datagram, 3.
+    /// Unreliable datagram (UD), code 3.
     Ud,
-    /// Congestion notification, 4.
+    /// Congestion notification packets (CNPs), code 4.
     Cnp,
-    /// Extended reliable connection (XRC), 5.
+    /// Extended reliable connection (XRC), code 5.
     Xrc,
-    /// Manufacturer specific, 6.
+    /// Manufacturer-specific service, code 6.
     Vendor6,
-    /// Manufacturer specific, 7.
+    /// Manufacturer-specific service, code 7.
     Vendor7,
 }
 
@@ -100,7 +100,7 @@ pub enum Position {
 }
 
 impl Transport {
-    /// All transport services in the order of their numbers.
+    /// All transport services in the order of their codes, 0 to 7.
     pub const ALL: [Self; 8] = [
         Self::Rc,
         Self::Uc,
@@ -129,7 +129,7 @@ impl Transport {
 }
 
 impl Operation {
-    /// All operations in the order of their numbers, 0 to 0x17.
+    /// All operations in the order of their codes, 0 to 0x17.
     pub const ALL: [Self; 24] = [
         Self::SendFirst,
         Self::SendMiddle,
@@ -212,21 +212,21 @@ macro_rules! named {
 
 impl Opcode {
     named! {
-        /// RC, SEND only.
+        /// RC: only packet of a SEND.
         RC_SEND_ONLY = 0x04,
-        /// RC, RDMA WRITE only.
+        /// RC: only packet of an RDMA WRITE.
         RC_WRITE_ONLY = 0x0a,
-        /// RC, RDMA WRITE only with immediate data.
+        /// RC: only packet of an RDMA WRITE with immediate data.
         RC_WRITE_ONLY_IMMEDIATE = 0x0b,
-        /// RC, RDMA READ request.
+        /// RC: RDMA READ request.
         RC_READ_REQUEST = 0x0c,
-        /// RC, RDMA READ response only.
+        /// RC: only packet of an RDMA READ response.
         RC_READ_RESPONSE_ONLY = 0x10,
-        /// RC, acknowledgement.
+        /// RC: ACK, RNR NAK or NAK.
         RC_ACKNOWLEDGE = 0x11,
-        /// UD, SEND only. All MADs have this opcode.
+        /// UD: only packet of a SEND. All MADs have this opcode.
         UD_SEND_ONLY = 0x64,
-        /// UD, SEND only with immediate data.
+        /// UD: only packet of a SEND with immediate data.
         UD_SEND_ONLY_IMMEDIATE = 0x65,
         /// Congestion notification packet (CNP) of RoCEv2 with 16 reserved bytes of payload.
         /// Source: IBTA volume 1, annex A17.

@@ -16,8 +16,8 @@ use crate::crc::Icrc;
 /// The IP and UDP header fields that the ICRC of a RoCEv2 packet covers, except for the length
 /// fields.
 ///
-/// An ordinary UDP socket does not return the IPv4 identification of received datagrams. Without
-/// it, a receiver can check the ICRC of an IPv4 packet only if it knows how the sender chooses the
+/// The ICRC covers the IPv4 identification, which an ordinary UDP socket does not return for received datagrams. To
+/// check the ICRC of an IPv4 packet, a receiver with such a socket must know how the sender chooses the
 /// identification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RoceNetwork {

@@ -26,7 +26,7 @@ crate::layout! {
         pub next_header: LinkNextHeader = bits(1, 6, 2),
         /// The destination LID: 1 to 0xBFFF unicast, 0xC000 to 0xFFFE multicast, 0xFFFF permissive.
         pub dlid: u16 = bits(2, 0, 16),
-        /// The packet length in words of four bytes, LRH to ICRC, 0 to 2,047.
+        /// The length from the start of the LRH to the end of the ICRC, in words of four bytes; 0 to 2,047.
         pub length: u16 = bits(4, 5, 11),
         /// The source LID, 1 to 0xBFFF; 0xFFFF if the sending port has no LID.
         pub slid: u16 = bits(6, 0, 16),
@@ -51,7 +51,7 @@ impl LinkNextHeader {
 crate::field!(LinkNextHeader(u8));
 
 impl Default for Lrh {
-    /// Returns a header with VL 0, SL 0, LNH [`LinkNextHeader::LOCAL`], LIDs and length 0.
+    /// Returns a header with LNH [`LinkNextHeader::LOCAL`]. VL, SL, DLID, SLID and length are 0.
     fn default() -> Self {
         Self {
             vl: VirtualLane::default(),
@@ -90,7 +90,7 @@ crate::layout! {
         pub flow_label: u32 = bits(1, 4, 20),
         /// The length in bytes from the end of the GRH to the end of the ICRC.
         pub payload_length: u16 = bits(4, 0, 16),
-        /// The next header field: [`Grh::NEXT_IS_BTH`].
+        /// The type of the next header; [`Grh::NEXT_IS_BTH`] if it is a BTH.
         pub next_header: u8 = bits(6, 0, 8),
         /// The maximum number of routers that the packet can still pass.
         pub hop_limit: u8 = bits(7, 0, 8),

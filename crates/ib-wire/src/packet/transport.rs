@@ -27,9 +27,9 @@ crate::layout! {
     pub struct Bth: 12 {
         /// The opcode.
         pub opcode: Opcode = bits(0, 0, 8),
-        /// SE: requests a solicited event at the responder.
+        /// SE: true if the packet requests a solicited event at the responder.
         pub solicited_event: bool = bits(1, 0, 1),
-        /// MigReq: the path migration state; 1 if the queue pair is in the state "migrated".
+        /// MigReq: true if the path migration state of the sending QP is Migrated.
         pub migration: bool = bits(1, 1, 1),
         /// PadCnt: the number of pad bytes after the payload, 0 to 3.
         pub pad_count: u8 = bits(1, 2, 2),
@@ -37,13 +37,13 @@ crate::layout! {
         pub transport_version: u8 = bits(1, 4, 4),
         /// The P_Key.
         pub p_key: PKey = bits(2, 0, 16),
-        /// FECN: the packet has passed a congested port.
+        /// FECN: true if the packet has passed a congested port.
         pub fecn: bool = bits(4, 0, 1),
-        /// BECN: a packet in the opposite direction has passed a congested port.
+        /// BECN: true if a packet in the opposite direction has passed a congested port.
         pub becn: bool = bits(4, 1, 1),
         /// The destination QP.
         pub destination: Qpn = bits(5, 0, 24),
-        /// AckReq: requests an acknowledgement.
+        /// AckReq: true if the packet requests an acknowledgement.
         pub ack_request: bool = bits(8, 0, 1),
         /// The packet sequence number.
         pub psn: Psn = bits(9, 0, 24),
@@ -91,7 +91,7 @@ crate::layout! {
 crate::layout! {
     /// The extended reliable connection header (XRCETH); IBTA volume 1, annex A14.
     pub struct XrcEth: 4 {
-        /// The number of the shared receive queue, 24 bits.
+        /// The number of the destination XRC SRQ, 24 bits.
         pub receive_queue: u32 = bits(1, 0, 24),
     }
 }

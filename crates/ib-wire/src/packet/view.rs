@@ -1,4 +1,4 @@
-//! [`Packet`]: a view of an encoded packet. Its lengths and versions are checked.
+//! [`Packet`]: a view of an encoded packet.
 
 use super::error::PacketError;
 use super::header::{Header, HeaderSet, ICRC, VCRC};
@@ -9,24 +9,25 @@ use super::transport::{
 };
 use crate::crc;
 
-/// A view of an encoded packet. Its lengths and versions are checked.
+/// A view of an encoded packet.
 ///
-/// The checksums are not checked by `parse`: use [`Packet::check_icrc`],
-/// [`Packet::check_roce_icrc`] and [`Packet::check_vcrc`]. If the opcode is unknown, all bytes
-/// between the BTH and the pad are the payload.
+/// [`Packet::parse`] and [`Packet::parse_roce`] check the lengths and the header versions. They do
+/// not check the ICRC and VCRC: for these, call [`Packet::check_icrc`], [`Packet::check_roce_icrc`]
+/// and [`Packet::check_vcrc`]. If the opcode is unknown, all bytes between the BTH and the pad are
+/// the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     bytes: &'a [u8],
-    /// Offset of the BTH: 0 for RoCEv2, 8 after an LRH, 48 after an LRH and a GRH.
+    /// Byte offset of the BTH: 0 for RoCEv2, 8 after an LRH, 48 after an LRH and a GRH.
     bth_at: usize,
-    /// Start and end offsets of the payload, without the pad.
+    /// Byte offsets of the start and end of the payload, without the pad.
     payload: (usize, usize),
     icrc_at: usize,
     headers: HeaderSet,
 }
 
 impl<'a> Packet<'a> {
-    /// Parses a native packet. `bytes` are its bytes from the LRH to the VCRC.
+    /// Parses a native InfiniBand packet. `bytes` is the packet from the LRH to the VCRC.
     ///
     /// # Errors
     /// Returns the first invalid field: a truncated header, a wrong length, or an unsupported
@@ -76,7 +77,7 @@ impl<'a> Packet<'a> {
         Self::transport(bytes, bth_at, without_vcrc)
     }
 
-    /// Parses the UDP payload of a RoCEv2 packet. `bytes` are its bytes from the BTH to the ICRC.
+    /// Parses a RoCEv2 packet. `bytes` is its UDP payload, from the BTH to the ICRC.
     ///
     /// # Errors
     /// Returns the first invalid field, as [`Packet::parse`] does.
@@ -120,13 +121,13 @@ impl<'a> Packet<'a> {
         Ok(Self { bytes, bth_at, payload: (payload_at, icrc_at - pad), icrc_at, headers })
     }
 
-    /// Returns all bytes of the packet.
+    /// Returns the bytes from which the packet was parsed. For RoCEv2, these are the UDP payload.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns true for a native packet, false for a RoCEv2 packet.
+    /// Returns true for a native InfiniBand packet, which has an LRH; false for a RoCEv2 packet.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.bth_at != 0
@@ -215,7 +216,7 @@ impl<'a> Packet<'a> {
         self.compare_icrc(crc::icrc_native(&self.bytes[..self.icrc_at]))
     }
 
-    /// Checks the ICRC of a RoCEv2 packet, which also covers its IP and UDP headers.
+    /// Checks the ICRC of a RoCEv2 packet. The ICRC also covers the IP and UDP headers, given by `network`.
     ///
     /// # Errors
     /// Returns [`PacketError::Checksum`] with the found and the expected checksum.
@@ -258,7 +259,7 @@ macro_rules! extended {
     ($($name:ident: $kind:ident = $header:ident),+ $(,)?) => {
         impl Packet<'_> {
             $(
-                #[doc = concat!("Returns the [`", stringify!($kind), "`]; `None` if the opcode has none.")]
+                #[doc = concat!("Returns the [`", stringify!($kind), "`]; `None` if the packet has none.")]
                 #[inline]
                 #[must_use]
                 pub fn $name(&self) -> Option<$kind> {

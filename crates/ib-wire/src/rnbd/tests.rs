@@ -6,19 +6,19 @@ fn bytes(hex: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// The Linux kernel's response to an open.
+/// An open response that the Linux kernel has sent.
 const OPENED: &str = "03000000000000000020000000000000ff00000000000000000000000000000000000000
     00100002800000000000000000000000000000000000";
 
 #[test]
 fn linux_read_request_is_parsed() {
     let read = bytes("0400400000000000000000000000000000010000001000000044000000000000");
-    let Ok(Message::Io(io)) = Message::parse(&read) else { panic!("no I/O") };
+    let Ok(Message::Io(io)) = Message::parse(&read) else { panic!("not an I/O") };
     assert_eq!((io.device_id, io.sector, io.length, io.priority), (0, 0, 4096, 0x4400));
     assert_eq!((io.rw.operation(), io.rw.flags()), (Operation::READ, IoFlags::SYNC));
     assert_eq!(io.rw, IoFlags::of(Operation::READ, IoFlags::SYNC));
     // The message of an old client lacks the priority field.
-    let Ok(Message::Io(short)) = Message::parse(&read[..24]) else { panic!("no I/O") };
+    let Ok(Message::Io(short)) = Message::parse(&read[..24]) else { panic!("not an I/O") };
     assert_eq!(short, Io { priority: 0, ..io });
     assert_eq!(
         Message::parse(&read[..23]).unwrap_err().to_string(),
@@ -29,7 +29,9 @@ fn linux_read_request_is_parsed() {
 #[test]
 fn linux_open_response_is_parsed() {
     let opened = bytes(OPENED);
-    let Ok(Message::OpenResponse(found)) = Message::parse(&opened) else { panic!("no response") };
+    let Ok(Message::OpenResponse(found)) = Message::parse(&opened) else {
+        panic!("not an open response")
+    };
     assert_eq!((found.device_id, found.sectors, found.max_hw_sectors), (0, 0x2000, 255));
     assert_eq!((found.physical_block_size, found.logical_block_size), (4096, 512));
     assert_eq!((found.max_segments, found.max_discard_sectors), (128, 0));

@@ -25,13 +25,13 @@ le_layout! {
         pub connection: u16 = 6,
         /// The number of connections of the path.
         pub connections: u16 = 8,
-        /// How many times the path was connected, including this time.
+        /// How many times the client has tried to connect the path, including this attempt; modulo 2^16.
         pub reconnects: u16 = 10,
         /// The UUID of the path.
         pub path_uuid: [u8; 16] = 12,
         /// The UUID of the session, which all paths between a client and a server share.
         pub session_uuid: [u8; 16] = 28,
-        /// Bit 0 is set if the server may create the session.
+        /// Bit 0: 1 if the server may create the session, 0 if the session must already exist.
         pub first_connection: u8 = 44,
     }
 }
@@ -39,7 +39,7 @@ le_layout! {
 masks! {
     /// The flags of a [`ConnectResponse`].
     ConnectFlags(u32) {
-        /// The R_Key of a chunk is valid for one request only: each response has a new R_Key.
+        /// The R_Key of a chunk is valid for one request. With each response, the server sends a new one.
         NEW_KEYS = 1 "new keys",
     }
 }
@@ -64,9 +64,9 @@ le_layout! {
         pub error: i16 = 4,
         /// The number of chunks of the server, which is the maximum number of outstanding requests.
         pub queue_depth: u16 = 6,
-        /// The maximum length of the data of a request in bytes.
+        /// The maximum data length of a request, in bytes.
         pub max_io_size: u32 = 8,
-        /// The maximum total length of the user header and message of a request in bytes.
+        /// The maximum length in bytes of a request without its data: user header and message together.
         pub max_header_size: u32 = 12,
         /// The flags of the server.
         pub flags: ConnectFlags = 16,
@@ -86,7 +86,7 @@ impl ConnectRequest {
 }
 
 impl ConnectResponse {
-    /// Parses private data, and checks its magic number and version.
+    /// Parses the private data of a REP or a REJ, and checks its magic number and version.
     ///
     /// # Errors
     /// Fails if the data is truncated, or if the magic number or the major version is wrong.

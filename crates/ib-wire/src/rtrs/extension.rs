@@ -1,16 +1,20 @@
 //! The extension of ibfabric to RTRS 2.0: path fencing and authentication.
 //!
-//! Both ends announce their [`Capabilities`] in reserved bytes of the connection's private data,
-//! which Linux sets to zero and ignores. Messages of the extension are sent on connection 0, and
-//! only to peers that have announced the capability. The server closes a fenced path, so that it
-//! cannot execute requests of this path later.
+//! Client and server announce their [`Capabilities`] in reserved bytes of the private data of
+//! connect requests and responses. Linux sets these bytes to zero and ignores them. Messages of the
+//! extension are sent on connection 0, and only to peers that have announced the capability that
+//! the message belongs to.
+//!
+//! Path fencing: a client requests that the server closes a failed path. After the server's
+//! confirmation, no request of the failed path can take effect, so the client can safely send these
+//! requests on another path.
 //!
 //! | type | message | sent by |
 //! |---|---|---|
 //! | 0x8001 | fence: close a failed path and complete its requests | client |
 //! | 0x8002 | fenced: the path is closed, all of its requests are complete | server |
-//! | 1 | info response, bytes 4 to 7: the number of the session | server |
-//! | 0x8003 | proof: knowledge of the shared key | both |
+//! | 1 | info response, bytes 4 to 7: the epoch of the session | server |
+//! | 0x8003 | proof of knowledge of the shared key | client and server |
 
 use super::message::MessageType;
 use crate::le_layout::{le_field, le_layout};
@@ -19,7 +23,7 @@ use crate::mad::masks;
 masks! {
     /// The parts of the extension that the sender supports.
     Capabilities(u8) {
-        /// Path fencing.
+        /// The sender supports path fencing.
         FENCE = 0 "fence",
         /// Authentication: the sender proves that it knows the shared key, and requires the same
         /// proof from its peer.
@@ -35,14 +39,14 @@ pub const EXTENSION_MAGIC: u16 = 0x1bfa;
 /// The version of the extension.
 pub const EXTENSION_VERSION: u8 = 1;
 
-/// The byte offset of the extension in a connect request.
+/// The byte offset of [`Extension`] in a [`ConnectRequest`](super::ConnectRequest).
 const IN_REQUEST: usize = 46;
-/// The byte offset of the extension in a connect response.
+/// The byte offset of [`Extension`] in a [`ConnectResponse`](super::ConnectResponse).
 const IN_RESPONSE: usize = 20;
 
 le_layout! {
-    /// The extension in the private data, at byte 46 of a connect request and at byte 20 of a
-    /// connect response.
+    /// Announces the capabilities of the sender. It is at byte 46 of the private data of a connect
+    /// request, and at byte 20 of the private data of a connect response.
     ///
     /// ```text
     /// 0 magic (2)   2 version (1)   3 capabilities (1)
@@ -96,7 +100,7 @@ impl Extension {
 }
 
 le_layout! {
-    /// Requests a path fence: the server must close the path and complete its requests.
+    /// Requests a path fence: the server must close the path, and confirm when all requests of the path are complete.
     pub struct Fence: 32 {
         /// [`MessageType::FENCE`].
         pub message_type: MessageType = 0,

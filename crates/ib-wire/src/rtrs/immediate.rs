@@ -1,9 +1,9 @@
 //! Immediate data of RTRS, which consists of a type of 4 bits and a payload of 28 bits.
 //!
 //! ```text
-//! request        0 | chunk index, bits as the queue depth needs | offset in the chunk
-//! response       1 | error number (9) | chunk index (19)
-//! response       2 | error number (9) | chunk index (19); a SEND with invalidate precedes
+//! request        0 | chunk index (bits: as many as the queue depth needs) | offset in the chunk
+//! response       1 | error number (9 bits) | chunk index (19 bits)
+//! response       2 | error number (9 bits) | chunk index (19 bits); after a SEND with invalidate
 //! heartbeat      8 | zero
 //! heartbeat ack  9 | zero
 //! ```
@@ -33,12 +33,12 @@ pub enum ImmediateKind {
     },
     /// A heartbeat.
     Heartbeat {
-        /// Zero.
+        /// The payload, which Linux and ibfabric set to zero.
         payload: u32,
     },
     /// The acknowledgement of a heartbeat.
     HeartbeatAcknowledgement {
-        /// Zero.
+        /// The payload, which Linux and ibfabric set to zero.
         payload: u32,
     },
     /// Immediate data of unknown type.
@@ -94,8 +94,9 @@ impl Immediate {
         }
     }
 
-    /// Encodes a request whose message is at byte `offset` of a chunk. `queue_depth` is the number
-    /// of chunks of the server. Drops bits that do not fit into their field.
+    /// Encodes the immediate data of a request whose message is at byte `offset` of chunk `chunk`.
+    /// `queue_depth` is the number of chunks of the server. Drops bits that do not fit into their
+    /// field.
     #[must_use]
     pub const fn request(queue_depth: u16, chunk: u32, offset: u32) -> Self {
         let bits = offset_bits(queue_depth);

@@ -79,22 +79,23 @@ le_layout! {
         pub message_type: MessageType = 0,
         /// The number of descriptors that follow.
         pub count: u16 = 2,
-        /// Extension of ibfabric: the number of the session at the server. Linux servers send zero.
+        /// Extension of ibfabric: the epoch of the session, a random number. Linux servers send zero.
         ///
-        /// The server sends the number to clients that support path fencing. When all paths of the
-        /// session were closed, the server starts a new session with another number.
+        /// The server sends the epoch only to clients that support path fencing. It draws a new epoch
+        /// when a path is connected while no other path of the session is connected. A new epoch
+        /// shows the client that the server has restarted the session.
         pub epoch: u32 = 4,
     }
 }
 
 le_layout! {
-    /// Describes a buffer in the memory of the peer.
+    /// Describes a buffer in the memory of the sender of the message.
     pub struct Descriptor: 16 {
-        /// The address of the buffer at the peer.
+        /// The virtual address of the buffer.
         pub address: u64 = 0,
-        /// The R_Key.
+        /// The R_Key of the buffer.
         pub r_key: u32 = 8,
-        /// The length in bytes.
+        /// The length of the buffer in bytes.
         pub length: u32 = 12,
     }
 }
@@ -158,7 +159,7 @@ impl<'a> Descriptors<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the descriptor at this index.
+    /// Returns the descriptor at an index; `None` if the index is too large.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Descriptor> {
         self.iter().nth(index)
@@ -192,7 +193,7 @@ pub enum Message<'a> {
     Read(ReadHeader, Descriptors<'a>),
     /// The new R_Key of a chunk.
     RkeyResponse(RkeyResponse),
-    /// A message of unknown type, with the bytes after the type.
+    /// A message of any other type, with the bytes after the type.
     Other(MessageType, &'a [u8]),
 }
 
@@ -236,8 +237,8 @@ impl<'a> Message<'a> {
 
     /// Appends the encoded message to `out`.
     ///
-    /// Encodes the message types and counts in the fields of the message without checking them. In
-    /// an info response, the count is the number of descriptors, and the session number is 0.
+    /// Does not check the `message_type` and `count` fields of the message. In an info response, the
+    /// count is the number of descriptors, and the epoch is 0.
     ///
     /// # Panics
     /// Panics if an info response has more than 65,535 descriptors.
@@ -245,7 +246,8 @@ impl<'a> Message<'a> {
         match self {
             Self::InfoRequest(request) => out.extend(request.to_bytes()),
             Self::InfoResponse(descriptors) => {
-                let count = u16::try_from(descriptors.len()).expect("at most 65535 descriptors");
+                let count = u16::try_from(descriptors.len())
+                    .expect("the response has at most 65,535 descriptors");
                 let message_type = MessageType::INFO_RESPONSE;
                 out.extend(InfoHeader { message_type, count, epoch: 0 }.to_bytes());
                 out.extend(descriptors.0);
@@ -266,13 +268,15 @@ impl<'a> Message<'a> {
     /// Parses the message at the end of the data that a client has written into a chunk of the
     /// server.
     ///
-    /// `end` is the last part of the written data, and `length` is the length of all written data.
+    /// `end` is the last part of the written bytes, and `length` is the number of all written bytes.
     /// `offset` is the offset of the message in the chunk, as in the immediate data. Returns the
     /// message, and the user header that precedes it.
     ///
-    /// The lengths distinguish writes from reads: a write fills the chunk from its start, while a
-    /// read leaves room before its data for the response. Returns `None` if the data is neither a
-    /// write nor a read, or if `end` does not contain the whole user header.
+    /// The lengths distinguish writes from reads. A write starts at the start of the chunk, so `offset`
+    /// bytes precede its message. In a read, only the user header precedes the message, because the
+    /// start of the chunk is reserved for the response data. Returns `None` if the bytes are neither
+    /// a write nor a read with at most one descriptor. Also returns `None` if `end` does not contain
+    /// the whole user header.
     #[must_use]
     pub fn parse_at_end(end: &'a [u8], length: usize, offset: usize) -> Option<(Self, &'a [u8])> {
         const LENGTHS: [usize; 3] =

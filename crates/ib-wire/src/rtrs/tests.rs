@@ -116,9 +116,13 @@ fn messages_survive_a_round_trip() {
         }
     }
     assert_eq!(Message::parse(&unknown), Ok(Message::Other(MessageType(7), &unknown[2..])));
-    let Ok(Message::InfoRequest(request)) = Message::parse(&name) else { panic!("no request") };
+    let Ok(Message::InfoRequest(request)) = Message::parse(&name) else {
+        panic!("not an info request")
+    };
     assert_eq!(request.name(), b"test");
-    let Ok(Message::RkeyResponse(response)) = Message::parse(&rkey) else { panic!("no key") };
+    let Ok(Message::RkeyResponse(response)) = Message::parse(&rkey) else {
+        panic!("not an R_Key response")
+    };
     assert_eq!((response.chunk, response.r_key), (0, 0x320));
 }
 
@@ -130,7 +134,7 @@ fn long_session_name_is_truncated() {
 
 #[test]
 fn linux_read_request_is_parsed_at_the_end() {
-    // The data is an RNBD I/O message, then the RTRS read request.
+    // The user header, which is an RNBD I/O message, then the RTRS read request.
     let written = bytes(
         "0400400000000000000000000000000000010000001000000044000000000000
          030020000100010000c0dbd9fc8bffff4504000000100000",
@@ -189,7 +193,7 @@ fn extension_messages_survive_a_round_trip() {
     assert_eq!(fenced.to_bytes(), [2, 0x80, 0, 0, 7, 0, 0, 0]);
     let proof = Proof { message_type: MessageType::PROOF, nonce: [1; 32], code: [2; 32] };
     assert_eq!(Proof::parse(&proof.to_bytes()), proof);
-    // `Message` preserves messages of the extension as unknown messages.
+    // `Message::parse` does not decode messages of the extension.
     let bytes = fence.to_bytes();
     assert_eq!(Message::parse(&bytes), Ok(Message::Other(MessageType::FENCE, &bytes[2..])));
 }

@@ -1,11 +1,13 @@
 //! The command line of `acm`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use ib_acm::client::DEFAULT_PORT;
 use ib_daemons::acm::{AcmConfig, DEFAULT_SOCKET};
 
-use crate::output::Format;
+use super::values::{ListenAddress, metrics_address};
 
 mod places;
 
@@ -37,9 +39,9 @@ pub struct CtlArgs {
     /// Socket of the service: the value of `acm --socket`.
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET, global = true)]
     pub socket: PathBuf,
-    /// Output format of the reply.
-    #[arg(long, value_enum, default_value_t, global = true)]
-    pub format: Format,
+    /// Prints the result as one JSON object.
+    #[arg(long, global = true)]
+    pub json: bool,
     /// The request.
     #[command(subcommand)]
     pub question: Question,
@@ -52,8 +54,8 @@ pub enum Question {
     #[command(after_long_help = super::examples::examples_text("acm-status"))]
     Status,
     /// Prints the cached names, addresses and paths.
-    #[command(after_long_help = super::examples::examples_text("acm-known"))]
-    Known {
+    #[command(after_long_help = super::examples::examples_text("acm-cache"))]
+    Cache {
         /// Name or address to look up [default: all].
         address: Option<String>,
     },
@@ -63,7 +65,7 @@ pub enum Question {
     /// Reloads the service's files, as SIGHUP does.
     #[command(after_long_help = super::examples::examples_text("acm-reload"))]
     Reload,
-    /// Prints the metrics that --metrics-port serves.
+    /// Prints the metrics that --metrics serves.
     #[command(after_long_help = super::examples::examples_text("acm-metrics"))]
     Metrics,
 }
@@ -74,21 +76,19 @@ pub struct ServeArgs {
     /// The ports of the service.
     #[command(flatten)]
     pub places: Places,
-    /// Unix socket for clients. If neither --socket nor --tcp is set, the option `server_mode` selects
+    /// Unix socket for clients. If neither --socket nor --listen is set, the option `server_mode` selects
     /// ibacm's usual endpoint: /run/ibacm-unix.sock, or a TCP port that is published in /run/ibacm.port.
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Also listens on this TCP port of the loopback device.
-    #[arg(long, value_name = "PORT")]
-    pub tcp: Option<u16>,
+    /// TCP address for clients; the usual port is 6125. At an address other than loopback, other machines can
+    /// connect, too. There is no authentication.
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    pub listen: Option<ListenAddress>,
     /// Microseconds to poll for another request before the service sleeps. Clients whose requests arrive
     /// within this time do not wait for a wakeup.
     #[arg(long, value_name = "US", default_value_t = 0,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    pub spin: u64,
-    /// Accepts clients of other machines on the --tcp port, too. There is no authentication.
-    #[arg(long, requires = "tcp")]
-    pub open: bool,
+    pub busy_poll_us: u64,
     /// Directory of the configuration files: `ibacm_opts.cfg` and `ibacm_addr.cfg`, or `acm_opts.cfg` and
     /// `acm_addr.cfg`.
     #[arg(long, value_name = "DIR", default_value = "/etc/rdma")]
@@ -102,13 +102,13 @@ pub struct ServeArgs {
     /// Log file, or `stdout` or `stderr` [default: `log_file` of the options file, or standard error].
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Serves metrics for Prometheus on this TCP port of the loopback device.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub metrics_port: Option<u16>,
+    /// Serves metrics for Prometheus at this TCP address. There is no authentication.
+    #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_address)]
+    pub metrics: Option<SocketAddr>,
     /// Maximum number of concurrent clients.
     #[arg(long, value_name = "N", default_value_t = 16_384,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub most_clients: u32,
+    pub max_clients: u32,
     /// Uses the sockets that systemd passes (socket activation).
     #[arg(long)]
     pub systemd: bool,
@@ -119,15 +119,14 @@ impl From<ServeArgs> for AcmConfig {
         Self {
             ports: args.places.0,
             socket: args.socket,
-            tcp: args.tcp,
-            spin: args.spin,
-            open: args.open,
+            tcp: args.listen.map(|listen| listen.with_default_port(DEFAULT_PORT)),
+            spin: args.busy_poll_us,
             config: args.config,
             options: args.options,
             addresses: args.addresses,
             log: args.log,
-            metrics_port: args.metrics_port,
-            max_clients: args.most_clients,
+            metrics: args.metrics,
+            max_clients: args.max_clients,
             systemd: args.systemd,
         }
     }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::tracer::StationArgs;
-use crate::output::Format;
 
 /// Arguments of `acme`.
 #[derive(Debug, Args)]
@@ -54,11 +53,11 @@ pub struct AcmeArgs {
     #[arg(short = 'D', long, value_name = "DIR", default_value = "/etc/rdma")]
     pub directory: PathBuf,
     /// Prints more details.
-    #[arg(short = 'V', long)]
-    pub verbose: bool,
-    /// Output format of the results.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    #[arg(short = 'V', long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
     /// The port for -A and -O.
     #[command(flatten)]
     pub station: StationArgs,

@@ -9,7 +9,6 @@ use ib_wire::mad::MgmtClass;
 use ib_wire::packet::Opcode;
 
 use super::examples::examples_text;
-use crate::output::Format;
 use ib_daemons::input::number;
 
 pub mod live;
@@ -59,9 +58,9 @@ pub enum CaptureCommand {
 pub struct ReadArgs {
     /// Capture file; - for standard input.
     pub file: PathBuf,
-    /// Output format: one line, or one JSON object per line, for each packet.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints one JSON object per packet, each on a line of its own.
+    #[arg(long)]
+    pub json: bool,
     /// Prints only packets from or to this queue pair number (QPN). May be repeated.
     #[arg(long, value_name = "N", value_parser = qpn)]
     pub qpn: Vec<Qpn>,
@@ -82,8 +81,8 @@ pub struct ReadArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Prints all header fields, on several lines.
-    #[arg(short, long)]
-    pub verbose: bool,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
 }
 
 /// Arguments of `capture correlate`.
@@ -110,14 +109,14 @@ pub struct CorrelateArgs {
     #[arg(long)]
     pub messages: bool,
     /// Writes an HTML page with a timeline, histograms and tables.
-    #[arg(long, value_name = "PAGE")]
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// UDP port of RoCEv2 in addition to 4791. May be repeated.
     #[arg(long = "udp-port", value_name = "PORT")]
     pub udp_ports: Vec<u16>,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The direction of packets.
@@ -198,7 +197,7 @@ mod tests {
 
     #[test]
     fn ack_is_short_for_acknowledge() {
-        let codes = |text: &str| opcodes(text).expect("opcode has a name").0;
+        let codes = |text: &str| opcodes(text).expect("the text matches an opcode name").0;
         assert_eq!(codes("ack"), codes("acknowledge"));
         assert_eq!(codes("RC ACK"), [Opcode::RC_ACKNOWLEDGE]);
         assert_eq!(codes("atomic_ack"), codes("atomic acknowledge"));

@@ -17,7 +17,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         "route" => &[
             (
                 "Route the fabric of ibnetdiscover, with an HTML report:",
-                "ibnetdiscover | ibfabric route - --engine ftree,updn --report fabric.html",
+                "ibnetdiscover | ibfabric route - --engine ftree,updn --html fabric.html",
             ),
             (
                 "Route a torus without credit loops, and write OpenSM's dump files:",
@@ -31,7 +31,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         "sim" => &[
             (
                 "Simulate a fabric, and run an unmodified tool on it:",
-                "ibfabric sim tree.net --socket lab &
+                "ibfabric sim tree.net --name lab &
     LD_PRELOAD=/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so IBSIM_SOCKNAME=lab ibnetdiscover",
             ),
             (
@@ -44,31 +44,26 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "Bring a simulated subnet up, and exit:",
                 "ibfabric sm --sim tree.net --engine updn --once",
             ),
-            ("Manage the fabric of a running ibsim:", "ibfabric sm --ibsim=lab"),
+            ("Manage the fabric of a running ibsim:", "ibfabric sm --attach lab"),
             (
                 "Manage the subnet of a real port, with metrics for Prometheus:",
-                "ibfabric sm --umad mlx5_0:1 --engine ftree,updn --metrics-port 9683 --perf-interval 60",
+                "ibfabric sm --umad mlx5_0:1 --engine ftree,updn --metrics 127.0.0.1:9683 --perf-interval 60",
             ),
         ],
         "sm-ctl" => &[
             ("State and problems of the subnet:", "ibfabric sm ctl status"),
-            ("Metrics without --metrics-port:", "ibfabric sm ctl metrics"),
+            ("Metrics without --metrics:", "ibfabric sm ctl metrics"),
         ],
-        "status" => &[("One JSON object, for scripts:", "ibfabric sm ctl status --format json")],
+        "status" => &[("One JSON object, for scripts:", "ibfabric sm ctl status --json")],
         "sweep" => &[("Apply a changed partition file:", "ibfabric sm ctl sweep")],
         "routes" => &[
             ("The routing engine's result:", "ibfabric sm ctl routes"),
             ("The LFT of a switch:", "ibfabric sm ctl routes 0x0002c90000200000"),
         ],
-        "metrics" => {
-            &[("Metrics with their labels, as JSON:", "ibfabric sm ctl metrics --format json")]
-        }
+        "metrics" => &[("Metrics with their labels, as JSON:", "ibfabric sm ctl metrics --json")],
         "ctl" => &[
-            ("Pull a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),
-            (
-                "Counters of rejected, lost and answered packets:",
-                "ibfabric sim ctl stats --format json",
-            ),
+            ("Pull a cable:", "ibfabric sim ctl --name lab unlink '\"leaf-1\"[3]'"),
+            ("Counters of rejected, lost and answered packets:", "ibfabric sim ctl stats --json"),
         ],
         "tracer" => &[
             ("Compare the path to LID 9 with the forwarding tables:", "ibfabric tracer -l 9 -v"),
@@ -81,7 +76,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
             (
                 "At ibacm's usual socket, with metrics:",
-                "ibfabric acm --attach lab --node node-1 --metrics-port 9684",
+                "ibfabric acm --attach lab --node node-1 --metrics 127.0.0.1:9684",
             ),
             (
                 "At hosts of two fabrics; each request uses the fabric of its destination:",
@@ -107,19 +102,17 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ("State and counters:", "ibfabric acm ctl status"),
             (
                 "Cached addresses and paths of a node:",
-                "ibfabric acm ctl known node-2 --socket /tmp/acm.sock",
+                "ibfabric acm ctl cache node-2 --socket /tmp/acm.sock",
             ),
         ],
-        "acm-status" => {
-            &[("One JSON object, for scripts:", "ibfabric acm ctl status --format json")]
-        }
-        "acm-known" => &[("The whole cache:", "ibfabric acm ctl known")],
+        "acm-status" => &[("One JSON object, for scripts:", "ibfabric acm ctl status --json")],
+        "acm-cache" => &[("The whole cache:", "ibfabric acm ctl cache")],
         "acm-flush" => {
             &[("Discard paths that a reconfiguration made stale:", "ibfabric acm ctl flush")]
         }
         "acm-reload" => &[("Apply a changed ibacm_addr.cfg:", "ibfabric acm ctl reload")],
         "acm-metrics" => {
-            &[("Metrics with their labels, as JSON:", "ibfabric acm ctl metrics --format json")]
+            &[("Metrics with their labels, as JSON:", "ibfabric acm ctl metrics --json")]
         }
         "rdma" => &[
             (
@@ -169,7 +162,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
             (
                 "With statistics for `rtrs ctl` and for Prometheus:",
-                "ibfabric rtrs serve --listen 10.0.0.1 --export disk0=mem:64M --control /run/serve.ctl --metrics-port 9440",
+                "ibfabric rtrs serve --listen 10.0.0.1 --export disk0=mem:64M --control-socket /run/serve.ctl --metrics 127.0.0.1:9440",
             ),
         ],
         "rtrs-bench" => &[
@@ -179,7 +172,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
             (
                 "Verify written data:",
-                "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randrw --bs 64K --verify --size 256M --format json",
+                "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randrw --bs 64K --verify --size 256M --json",
             ),
             (
                 "Over two ports of a simulated fabric:",
@@ -193,12 +186,12 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         "rtrs-ctl" => &[
             (
                 "Print the multipath policy of a session, and change it:",
-                "ibfabric rtrs ctl --control /run/disk0.ctl get rtrs-client/host-1/mpath_policy
-    ibfabric rtrs ctl --control /run/disk0.ctl set rtrs-client/host-1/mpath_policy round-robin",
+                "ibfabric rtrs ctl --socket /run/disk0.ctl get rtrs-client/host-1/mpath_policy
+    ibfabric rtrs ctl --socket /run/disk0.ctl set rtrs-client/host-1/mpath_policy round-robin",
             ),
             (
                 "Add a second path while the first is in use:",
-                "ibfabric rtrs ctl --control /run/disk0.ctl set rtrs-client/host-1/add_path ip:10.0.1.2,ip:10.0.1.1",
+                "ibfabric rtrs ctl --socket /run/disk0.ctl set rtrs-client/host-1/add_path ip:10.0.1.2,ip:10.0.1.1",
             ),
         ],
         "rtrs-ctl-get" => &[(
@@ -218,18 +211,18 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         "rtrs-ctl-list" => &[
             (
                 "List the sessions of a server:",
-                "ibfabric rtrs ctl --control /run/serve.ctl list rtrs-server",
+                "ibfabric rtrs ctl --socket /run/serve.ctl list rtrs-server",
             ),
             (
                 "List the paths of a session as JSON:",
-                "ibfabric rtrs ctl list rtrs-client/host-1/paths --format json",
+                "ibfabric rtrs ctl list rtrs-client/host-1/paths --json",
             ),
         ],
         "rtrs-ctl-metrics" => &[("Print all metrics:", "ibfabric rtrs ctl metrics")],
         "rtrs-mount" => &[
             (
                 "Mount the control files of a server and of one of its clients:",
-                "ibfabric rtrs mount /mnt/rtrs --control /run/serve.ctl --control /run/disk0.ctl",
+                "ibfabric rtrs mount /mnt/rtrs --socket /run/serve.ctl --socket /run/disk0.ctl",
             ),
             ("Use the default control socket:", "ibfabric rtrs mount /mnt/rtrs"),
         ],
@@ -240,7 +233,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
             (
                 "Export it at NBD's usual TCP port on loopback:",
-                "ibfabric nbd --path 10.0.0.1 --device disk0 --tcp 127.0.0.1:10809",
+                "ibfabric nbd --path 10.0.0.1 --device disk0 --listen 127.0.0.1:10809",
             ),
             (
                 "Connect from a port of a simulated fabric:",
@@ -248,14 +241,21 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
             (
                 "Add a control socket for `rtrs ctl`:",
-                "ibfabric nbd --path 10.0.0.1 --device disk0 --socket /run/disk0.sock --session host-1 --control /run/disk0.ctl",
+                "ibfabric nbd --path 10.0.0.1 --device disk0 --socket /run/disk0.sock --session host-1 --control-socket /run/disk0.ctl",
             ),
         ],
         "up" => &[
             ("Run the whole stack on a simulated fat tree:", "ibfabric up"),
             (
-                "Run the self-test on another fabric, with JSON output:",
-                "ibfabric up tree.net --engine updn --check --format json",
+                "On another fabric, with a web page at a fixed port and a packet capture:",
+                "ibfabric up tree.net --http 127.0.0.1:8080 --pcap up.pcapng",
+            ),
+        ],
+        "selftest" => &[
+            ("Test the stack on a simulated fat tree:", "ibfabric selftest"),
+            (
+                "On another fabric, with JSON output:",
+                "ibfabric selftest tree.net --engine updn --json",
             ),
         ],
         "capture" => &[
@@ -285,10 +285,10 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         "change" => {
             &[("Capture headers only from now on:", "ibfabric capture change 1 --payload 0")]
         }
-        "stop" => &[("Stop all captures of all programs:", "ibfabric capture stop --format json")],
+        "stop" => &[("Stop all captures of all programs:", "ibfabric capture stop --json")],
         "devinfo" => &[(
             "Print the counters of a server's HCA, with the reasons of dropped packets:",
-            "ibfabric rdma devinfo --listen 192.168.77.2 -v",
+            "ibfabric rdma devinfo --from 192.168.77.2 -v",
         )],
         "serve" => &[
             (
@@ -343,6 +343,13 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "Print the RDMA WRITEs of a capture that used UDP port 18517:",
                 "ibfabric capture read run.pcapng --udp-port 18517 --opcode \"rdma write\"",
             ),
+        ],
+        "completions" => &[
+            (
+                "Install it for bash:",
+                "ibfabric completions bash | sudo tee /etc/bash_completion.d/ibfabric",
+            ),
+            ("Enable it in this fish:", "ibfabric completions fish | source"),
         ],
         "agent" => &[("Run an agent at a port of a local HCA:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],

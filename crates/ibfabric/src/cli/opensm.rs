@@ -16,9 +16,9 @@ use ib_daemons::sm::reasons::{
 pub(crate) enum Meaning {
     /// Sets this key of the configuration file to the argument.
     Key(&'static str),
-    /// Sets this key to TRUE.
+    /// Sets this key of the configuration file to TRUE.
     On(&'static str),
-    /// Sets this key to this value.
+    /// Sets a key of the configuration file to a value. The strings are the key and the value.
     Is(&'static str, &'static str),
     Config,
     CreateConfig,
@@ -31,14 +31,24 @@ pub(crate) enum Meaning {
     Version,
     PidFile,
     CacheDir,
-    Socket,
-    MetricsPort,
+    Name,
+    Metrics,
     PerfInterval,
-    Ibsim,
+    Attach,
     /// No effect: the behaviour is always enabled.
     Granted,
     /// The option is not supported; the text is the reason.
     Refused(&'static str),
+}
+
+impl Meaning {
+    /// Returns true for an option that OpenSM does not have.
+    const fn is_own(self) -> bool {
+        matches!(
+            self,
+            Self::Attach | Self::CacheDir | Self::Metrics | Self::Name | Self::PerfInterval
+        )
+    }
 }
 
 /// A supported or rejected option: short name or blank, long name, true if it has an argument, effect.
@@ -54,8 +64,8 @@ pub(crate) struct Given {
 
 const OPTIONS: &[Definition] = {
     use Meaning::{
-        CacheDir, Config, Console, CreateConfig, Debug, Everything, Granted, Help, Ibsim, Is, Key,
-        MetricsPort, On, Once, PerfInterval, PidFile, Refused, Socket, Verbose, Version,
+        Attach, CacheDir, Config, Console, CreateConfig, Debug, Everything, Granted, Help, Is, Key,
+        Metrics, Name, On, Once, PerfInterval, PidFile, Refused, Verbose, Version,
     };
     &[
         Definition(' ', "version", false, Version),
@@ -132,12 +142,12 @@ const OPTIONS: &[Definition] = {
         Definition(' ', "subnet_prefix", true, Key("subnet_prefix")),
         Definition(' ', "dump_files_dir", true, Key("dump_files_dir")),
         Definition('J', "pidfile", true, PidFile),
-        // Options of ibfabric.
+        // Options that OpenSM does not have.
         Definition(' ', "cache-dir", true, CacheDir),
-        Definition(' ', "socket", true, Socket),
-        Definition(' ', "metrics-port", true, MetricsPort),
+        Definition(' ', "name", true, Name),
+        Definition(' ', "metrics", true, Metrics),
         Definition(' ', "perf-interval", true, PerfInterval),
-        Definition(' ', "ibsim", true, Ibsim),
+        Definition(' ', "attach", true, Attach),
     ]
 };
 
@@ -197,7 +207,8 @@ fn long(word: &[u8], shown: &str) -> Result<Option<&'static Definition>, String>
     if let Some(exact) = OPTIONS.iter().find(|option| option.1.as_bytes() == name) {
         return Ok(Some(exact));
     }
-    let begins = |option: &&Definition| option.1.as_bytes().starts_with(name);
+    // OpenSM does not have the options of ibfabric, so they do not make its abbreviations ambiguous.
+    let begins = |option: &&Definition| option.1.as_bytes().starts_with(name) && !option.3.is_own();
     let mut matches: Vec<&Definition> = OPTIONS.iter().filter(begins).collect();
     matches.dedup_by_key(|option| option.1);
     match matches[..] {
@@ -288,14 +299,12 @@ pub(crate) fn help(describe: &dyn Fn(&str) -> Option<String>) -> String {
             Meaning::Version => "print the version".to_owned(),
             Meaning::PidFile => "write the process ID to a file".to_owned(),
             Meaning::CacheDir => "directory of the cache files, such as guid2lid".to_owned(),
-            Meaning::Socket => "name of the control socket for `ibfabric sm ctl`".to_owned(),
-            Meaning::MetricsPort => {
-                "serve metrics on this TCP port of the loopback device, 1 to 65535".to_owned()
-            }
+            Meaning::Name => "name of this SM for `ibfabric sm ctl`".to_owned(),
+            Meaning::Metrics => "serve metrics at this TCP address, ADDR:PORT".to_owned(),
             Meaning::PerfInterval => {
                 "interval of reading the port counters, 1 to 86400 seconds".to_owned()
             }
-            Meaning::Ibsim => "attach to the simulator with this socket name".to_owned(),
+            Meaning::Attach => "attach to the simulator with this name".to_owned(),
             Meaning::Granted => "no effect: always enabled".to_owned(),
             Meaning::Refused(why) => format!("not supported: {why}"),
         };

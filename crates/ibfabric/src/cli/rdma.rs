@@ -7,8 +7,7 @@ use ib_types::Mtu;
 
 use super::capture::live::CaptureArgs;
 use super::examples::examples_text;
-use super::values::{bytes, mtu};
-use crate::output::Format;
+use super::values::{ListenAddress, bytes, mtu};
 
 /// Arguments of `rdma`.
 #[derive(Debug, Args)]
@@ -17,6 +16,13 @@ pub struct RdmaArgs {
     /// The subcommand.
     #[command(subcommand)]
     pub command: RdmaCommand,
+}
+
+impl RdmaCommand {
+    /// Returns how often `--verbose` can be repeated for details of the command itself.
+    pub(crate) const fn details(&self) -> u8 {
+        matches!(self, Self::Devinfo(_) | Self::Serve(_) | Self::Ping(_)) as u8
+    }
 }
 
 /// The subcommands of `rdma`.
@@ -48,12 +54,9 @@ pub enum RdmaCommand {
 /// The local HCA.
 #[derive(Clone, Debug, Args)]
 pub struct AdapterArgs {
-    /// Local address [default: first address of an active interface; a loopback address for peers on
-    /// loopback].
-    #[arg(long = "listen", visible_alias = "from", value_name = "ADDR", conflicts_with = "attach")]
-    pub address: Option<IpAddr>,
-    /// Attaches the HCA to a port of a running `ibfabric sim` with this socket name.
-    #[arg(long, value_name = "NAME")]
+    /// Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of
+    /// ibsim, `IBSIM_SOCKNAME` or sim].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     pub attach: Option<String>,
     /// Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port
     /// other than the first [default: first host].
@@ -79,33 +82,48 @@ pub struct AdapterArgs {
     /// Microseconds to poll for events before the program sleeps.
     #[arg(long, value_name = "US", default_value_t = 0,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    pub spin: u64,
+    pub busy_poll_us: u64,
     /// The capture of the program's own packets.
     #[command(flatten)]
     pub capture: CaptureArgs,
 }
 
+/// The local address of a program that does not listen at a port of `rdma_cm`.
+#[derive(Clone, Debug, Args)]
+pub struct LocalAddress {
+    /// Local address [default: first address of an active interface; a loopback address for peers on
+    /// loopback].
+    #[arg(long, value_name = "ADDR", conflicts_with = "attach")]
+    pub from: Option<IpAddr>,
+}
+
 /// Arguments of `rdma devinfo`.
 #[derive(Debug, Args)]
 pub struct DevinfoArgs {
+    /// The local address.
+    #[command(flatten)]
+    pub local: LocalAddress,
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
     /// Prints the limits of the HCA, too.
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `rdma serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
+    /// Local address to listen at [default: first address of an active interface].
+    #[arg(long, value_name = "ADDR[:PORT]", conflicts_with = "attach")]
+    pub listen: Option<ListenAddress>,
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Port of `rdma_cm` for `rdma bw`, `rdma lat` and other clients of ibfabric.
+    /// Port of `rdma_cm` for `rdma bw`, `rdma lat` and other clients of ibfabric, unless --listen has a port.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
     /// Also serves `rping` at --rping-port.
@@ -136,10 +154,10 @@ pub struct ServeArgs {
     /// Exits after N clients, with status 2 if the protocol of one of them was not recognised [default:
     /// never].
     #[arg(long, value_name = "N")]
-    pub clients: Option<u64>,
+    pub exit_after: Option<u64>,
     /// Prints received messages.
-    #[arg(short, long)]
-    pub verbose: bool,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
 }
 
 /// Arguments of `rdma ping`.
@@ -148,6 +166,9 @@ pub struct PingArgs {
     /// Server: an IP address; with --attach also NODE, NODE:PORT, a GID or a LID.
     #[arg(value_name = "PEER")]
     pub peer: String,
+    /// The local address.
+    #[command(flatten)]
+    pub local: LocalAddress,
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
@@ -162,11 +183,11 @@ pub struct PingArgs {
         value_parser = bytes::<u32>(2, 65_535))]
     pub size: u32,
     /// Prints the pings.
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The messages of ucmatose, which both ends have to configure equally.
@@ -188,6 +209,9 @@ pub struct CmatoseArgs {
     /// Server: an IP address; with --attach also NODE, NODE:PORT, a GID or a LID.
     #[arg(value_name = "PEER")]
     pub peer: String,
+    /// The local address.
+    #[command(flatten)]
+    pub local: LocalAddress,
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
@@ -198,12 +222,12 @@ pub struct CmatoseArgs {
     #[arg(short, long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub connections: u32,
-    /// The messages.
+    /// Number and size of the messages to exchange.
     #[command(flatten)]
     pub messages: Messages,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `rdma pingpong`.
@@ -211,6 +235,9 @@ pub struct CmatoseArgs {
 pub struct PingpongArgs {
     /// IP address of the server's TCP port [default: run as the server].
     pub peer: Option<IpAddr>,
+    /// The local address.
+    #[command(flatten)]
+    pub local: LocalAddress,
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
@@ -230,10 +257,10 @@ pub struct PingpongArgs {
     pub rx_depth: u32,
     /// Verifies received data, like `ibv_rc_pingpong -c`. Both ends need this option.
     #[arg(short, long)]
-    pub check: bool,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    pub chk: bool,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The operation of a measurement.
@@ -290,6 +317,9 @@ pub struct PerfArgs {
     /// Server, which runs `ibfabric rdma serve` or a program of perftest.
     #[arg(value_name = "PEER")]
     pub peer: String,
+    /// The local address.
+    #[command(flatten)]
+    pub local: LocalAddress,
     /// The HCA.
     #[command(flatten)]
     pub adapter: AdapterArgs,
@@ -318,22 +348,25 @@ pub struct PerfArgs {
     /// Number of queue pairs.
     #[arg(short = 'q', long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
-    pub qps: u32,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    pub qp: u32,
+    /// Prints errors only. `-q` is the number of queue pairs, as in perftest.
+    #[arg(long, help_heading = "Global options")]
+    pub quiet: bool,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
-/// The default port of `rdma_cm` of `rdma serve`.
+/// The default `rdma_cm` port on which `rdma serve` listens for clients of ibfabric.
 pub const PORT: u16 = 18_516;
 
-/// The default port of rping.
+/// The default `rdma_cm` port of rping servers.
 pub const RPING_PORT: u16 = 7174;
 
-/// The default port of ucmatose.
+/// The default `rdma_cm` port of ucmatose servers.
 pub const UCMATOSE_PORT: u16 = 7471;
 
-/// The default port of perftest.
+/// The default `rdma_cm` port of perftest servers.
 pub const PERFTEST_PORT: u16 = 18_515;
 
 /// The maximum size of a message, in bytes.

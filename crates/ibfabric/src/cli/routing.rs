@@ -10,7 +10,6 @@ use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
 
 use super::examples::examples_text;
 use super::values::{fraction, in_range, lmc};
-use crate::output::Format;
 
 /// Returns the usage lines and the parameters of all kinds of fabric, for the help of `gen`.
 #[must_use]
@@ -131,9 +130,9 @@ pub struct SubnetArgs {
     /// Seed of the random bisections.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `route`.
@@ -149,8 +148,8 @@ pub struct RouteArgs {
     #[arg(long, visible_alias = "dump_files_dir", value_name = "DIR")]
     pub dump_dir: Option<PathBuf>,
     /// Writes an HTML report with drawings of the fabric, link loads and hops.
-    #[arg(long, value_name = "FILE.html")]
-    pub report: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// The routing engines of a subnet.
@@ -284,5 +283,5 @@ pub struct CheckArgs {
     /// File of service levels by pair of switches, as `route --dump-dir` writes it for lash [default: SL 0
     /// for all].
     #[arg(long, value_name = "FILE")]
-    pub levels: Option<PathBuf>,
+    pub sl_file: Option<PathBuf>,
 }

@@ -1,6 +1,5 @@
 //! The command lines of `rtrs` and `nbd`.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,13 +18,15 @@ pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
 
 use super::capture::live::CaptureArgs;
 use super::examples::examples_text;
-use super::values::{bytes, in_range, mtu, size};
-use crate::output::Format;
+use super::values::{ListenAddress, bytes, in_range, mtu, simulator, size};
 
 mod control;
 
-/// The default port of RNBD servers.
+/// The default `rdma_cm` port of RNBD servers.
 pub const PORT: u16 = 1234;
+
+/// The port that IANA has assigned to NBD.
+const NBD_PORT: u16 = 10_809;
 
 /// Arguments of `rtrs`.
 #[derive(Debug, Args)]
@@ -57,8 +58,9 @@ pub enum RtrsCommand {
 /// The local ports, and parameters of the transport.
 #[derive(Clone, Debug, Args)]
 pub struct LinkArgs {
-    /// Attaches to ports of a running `ibfabric sim` with this socket name.
-    #[arg(long, value_name = "NAME")]
+    /// Attaches to ports of the running `ibfabric sim` with this name [default name: as for clients of ibsim,
+    /// `IBSIM_SOCKNAME` or sim].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     pub attach: Option<String>,
     /// Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port
     /// other than the first. May be repeated [default: first host].
@@ -85,7 +87,7 @@ pub struct LinkArgs {
     /// Microseconds to poll for events before the program sleeps.
     #[arg(long, value_name = "US", default_value_t = 0,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    pub spin: u64,
+    pub busy_poll_us: u64,
     /// File with a shared key of at least 16 bytes, which both ends need. Linux does not support keys.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -94,14 +96,14 @@ pub struct LinkArgs {
 impl LinkArgs {
     fn config(&self) -> LinkConfig {
         LinkConfig {
-            attach: self.attach.clone(),
+            attach: self.attach.as_deref().map(simulator),
             node: self.node.clone(),
             acm: self.acm.clone(),
             udp_port: self.udp_port,
             peer_udp_port: self.peer_udp_port,
             allow_zero_checksum: self.allow_zero_checksum,
             mtu: self.mtu,
-            spin: self.spin,
+            spin: self.busy_poll_us,
             key_file: self.key_file.clone(),
         }
     }
@@ -110,19 +112,20 @@ impl LinkArgs {
 /// Arguments of `rtrs serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Local address to listen at, preferably on loopback or on a private network. May be repeated.
+    /// Local address to listen at, preferably on loopback or on a private network, with its port of `rdma_cm`. May be
+    /// repeated.
     #[arg(
         long,
-        value_name = "ADDR",
+        value_name = "ADDR[:PORT]",
         required_unless_present = "attach",
         conflicts_with = "attach"
     )]
     #[arg(value_parser = own_address)]
-    pub listen: Vec<IpAddr>,
+    pub listen: Vec<ListenAddress>,
     /// Device to export: a file, a block device, or memory of this size (mem:64M). May be repeated.
     #[arg(long, value_name = "NAME=FILE|mem:SIZE|DEVICE", required = true)]
     pub export: Vec<ExportArg>,
-    /// Port of `rdma_cm`.
+    /// Port of `rdma_cm` for --attach, and for each --listen without a port.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
     /// Queue depth of a session: maximum number of outstanding requests.
@@ -145,7 +148,7 @@ pub struct ServeArgs {
     /// The capture of the program's own packets.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// The transport.
+    /// The local ports, and parameters of the transport.
     #[command(flatten)]
     pub link: LinkArgs,
 }
@@ -178,7 +181,7 @@ pub struct RemoteArgs {
     pub need_invalidation: bool,
     /// Maximum time in seconds until the device is open at startup.
     #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
-    pub wait: Duration,
+    pub connect_timeout: Duration,
     /// Assumes that a Linux server kept its unflushed writes if all paths were lost. Otherwise the next flush
     /// fails once, because those writes may be lost with the server. Servers of ibfabric report it
     /// themselves.
@@ -193,7 +196,7 @@ pub struct RemoteArgs {
     /// The capture of the program's own packets.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// The transport.
+    /// The local ports, and parameters of the transport.
     #[command(flatten)]
     pub link: LinkArgs,
 }
@@ -226,7 +229,7 @@ pub struct BenchArgs {
     /// Number of jobs, all in one session. Each has its own part of the device for sequential access, and its
     /// own random offsets.
     #[arg(long, value_name = "N", default_value = "1", value_parser = in_range(1, 1024))]
-    pub jobs: u64,
+    pub numjobs: u64,
     /// Run time in seconds.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub runtime: Duration,
@@ -243,13 +246,13 @@ pub struct BenchArgs {
     pub verify: bool,
     /// Idle time in seconds before the benchmark starts.
     #[arg(long, value_name = "S", default_value = "0", value_parser = seconds)]
-    pub idle: Duration,
+    pub start_delay: Duration,
     /// Seed of the random offsets.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `nbd`.
@@ -259,17 +262,22 @@ pub struct NbdArgs {
     #[command(flatten)]
     pub remote: RemoteArgs,
     /// Unix socket for NBD clients.
-    #[arg(long, value_name = "PATH", required_unless_present = "tcp", conflicts_with = "tcp")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        required_unless_present = "listen",
+        conflicts_with = "listen"
+    )]
     pub socket: Option<PathBuf>,
-    /// TCP address and port for NBD clients, on loopback. The usual port is 10809.
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub tcp: Option<SocketAddr>,
+    /// TCP address for NBD clients, on loopback [default port: 10809].
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    pub listen: Option<ListenAddress>,
     /// Exports the device read-only.
     #[arg(long)]
     pub read_only: bool,
     /// Maximum number of outstanding requests of the device.
     #[arg(long, value_name = "N", default_value = "128", value_parser = in_range(1, 8192))]
-    pub depth: u64,
+    pub queue_depth: u64,
 }
 
 impl ServeArgs {
@@ -278,7 +286,7 @@ impl ServeArgs {
         let export =
             |export: &ExportArg| Export { name: export.name.clone(), store: export.store.clone() };
         RtrsServeConfig {
-            listen: self.listen.clone(),
+            listen: self.listen.iter().map(|listen| listen.with_default_port(self.port)).collect(),
             export: self.export.iter().map(export).collect(),
             port: self.port,
             queue_depth: self.queue_depth,
@@ -307,7 +315,7 @@ impl RemoteArgs {
             },
             connections: self.connections,
             need_invalidation: self.need_invalidation,
-            wait: self.wait,
+            wait: self.connect_timeout,
             trust_cache: self.trust_cache,
             reconnect_delay: self.reconnect_delay,
             control: self.control.config(),
@@ -322,13 +330,13 @@ impl NbdArgs {
     pub(crate) fn config(&self) -> NbdConfig {
         NbdConfig {
             remote: self.remote.config(),
-            address: match (&self.socket, self.tcp) {
+            address: match (&self.socket, self.listen) {
                 (Some(path), _) => NbdAddress::Unix(path.clone()),
-                (None, Some(address)) => NbdAddress::Tcp(address),
-                (None, None) => unreachable!("clap requires --socket or --tcp"),
+                (None, Some(listen)) => NbdAddress::Tcp(listen.with_default_port(NBD_PORT)),
+                (None, None) => unreachable!("clap requires --socket or --listen"),
             },
             read_only: self.read_only,
-            depth: self.depth as usize,
+            depth: self.queue_depth as usize,
         }
     }
 }
@@ -375,18 +383,18 @@ impl BenchArgs {
             fsync: self.fsync,
             trim: self.trim,
             iodepth: self.iodepth,
-            jobs: self.jobs,
+            jobs: self.numjobs,
             runtime: self.runtime,
             io_size: self.io_size,
             size: self.size,
             verify: self.verify,
-            idle: self.idle,
+            idle: self.start_delay,
             seed: self.seed,
         }
     }
 }
 
-/// Parses MIN-MAX.
+/// Parses a range of request sizes: MIN-MAX, in bytes or with the suffix K, M, G or T.
 fn block_sizes(text: &str) -> Result<BlockSizes, String> {
     let (least, most) = text.split_once('-').ok_or("expected MIN-MAX, such as 512-1M")?;
     let (least, most) = (size(least)?, size(most)?);
@@ -407,10 +415,13 @@ pub enum PolicyArg {
     MinLatency,
 }
 
-/// Parses a local address.
-fn own_address(text: &str) -> Result<IpAddr, String> {
+/// Parses a local address, with an optional port.
+fn own_address(text: &str) -> Result<ListenAddress, String> {
+    if let Ok(listen) = text.parse() {
+        return Ok(listen);
+    }
     match text.parse()? {
-        Endpoint::Ip(address) => Ok(address),
+        Endpoint::Ip(address) => Ok(ListenAddress { address, port: None }),
         Endpoint::Gid(_) => Err(format!("{text:?}: a GID needs --attach and --node")),
         Endpoint::Name(_) => Err(format!("{text:?}: expected an IP address")),
     }

@@ -10,8 +10,9 @@ use clap::{ArgGroup, Args};
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("port").required(true).args(["attach", "roce"]))]
 pub struct RunArgs {
-    /// Name of a running `ibfabric sim`: the device of the program is a port of its fabric.
-    #[arg(long, value_name = "NAME")]
+    /// Attaches to a port of the running `ibfabric sim` with this name: the port is the device of the program [default
+    /// name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     pub attach: Option<String>,
     /// Node of the simulated fabric, with `:PORT` for a port other than the first; also an address, a GID or a LID.
     /// [default: the first host]

@@ -14,7 +14,6 @@ use ib_sim::LogLevel;
 use ib_types::Mtu;
 
 use crate::command::sm::hosted_options;
-use crate::output::Format;
 
 /// Returns the console command with this name, regardless of upper and lower case.
 fn console_command(word: &str) -> Option<&'static str> {
@@ -27,7 +26,7 @@ fn console_command(word: &str) -> Option<&'static str> {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SimArgs {
-    /// Control of a running simulator.
+    /// The subcommand, which controls a running simulator. `None` starts a simulator.
     #[command(subcommand)]
     pub action: Option<SimAction>,
     /// Options of the simulator.
@@ -35,7 +34,7 @@ pub struct SimArgs {
     pub serve: ServeArgs,
 }
 
-/// Control of a running simulator.
+/// The subcommands of `sim`.
 #[derive(Debug, Subcommand)]
 pub enum SimAction {
     /// Sends commands to a running simulator.
@@ -51,16 +50,16 @@ pub struct ServeArgs {
     /// Fabric file: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard input.
     #[arg(required = true)]
     pub fabric: Option<PathBuf>,
-    /// Name of the sockets; the value of `IBSIM_SOCKNAME` for clients.
+    /// Name of the simulator; the value of `IBSIM_SOCKNAME` for clients.
     #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME",
         value_parser = socket_name)]
-    pub socket: String,
+    pub name: String,
     /// Listens on this UDP port of the loopback device instead of on Unix sockets; the value of
     /// `IBSIM_SERVER_PORT` for clients. Clients get the free ports after it. Console: `sim ctl --port N`.
     #[arg(long, value_name = "N", value_parser = port, conflicts_with = "replay")]
     pub port: Option<u16>,
     /// Runs an SM at the first host with these routing engines [default: auto]. READY is printed once the
-    /// subnet is up. Control: `sm ctl --socket NAME-sm`.
+    /// subnet is up. Control: `sm ctl --name NAME-sm`.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true,
         default_missing_value = "auto", conflicts_with = "replay")]
     pub sm: Option<EngineList>,
@@ -86,7 +85,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub addresses: Option<PathBuf>,
     /// Writes all sent and lost packets to a pcapng file; - for standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'w', long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
     /// Log file; - for standard error.
     #[arg(long, value_name = "FILE")]
@@ -107,7 +106,7 @@ pub struct ServeArgs {
     /// Receive buffer of each VL of a port, in bytes, at least 4224.
     #[arg(long, value_name = "BYTES", default_value_t = 16_384,
         value_parser = super::values::bytes::<u32>(4224, u32::MAX as u64))]
-    pub lane_buffer: u32,
+    pub vl_buffer: u32,
     /// MTU that ports support, in bytes: 256, 512, 1024, 2048 or 4096. The SM sets the active MTU.
     #[arg(long, value_name = "BYTES", default_value = "2048", value_parser = super::values::mtu)]
     pub mtu: Mtu,
@@ -122,13 +121,13 @@ pub struct ServeArgs {
     /// Time for a client to respond to a request that the simulator delivered to it. After this time the
     /// request is reported to its requester as failed.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
-    pub answer_within: Duration,
+    pub response_timeout: Duration,
 }
 
 impl ServeArgs {
     /// Returns the configuration of the simulator.
     pub(crate) fn config(&self) -> SimConfig {
-        let name = self.port.map_or_else(|| self.socket.clone(), |port| port.to_string());
+        let name = self.port.map_or_else(|| self.name.clone(), |port| port.to_string());
         let manager = |engines| hosted_options(engines, &format!("{name}-sm"));
         SimConfig {
             manager: self.sm.as_ref().map(manager),
@@ -143,11 +142,11 @@ impl ServeArgs {
             log_level: self.log_level.into(),
             record: self.record.clone(),
             latency: self.latency,
-            lane_buffer: self.lane_buffer,
+            lane_buffer: self.vl_buffer,
             mtu: self.mtu,
             linear_cap: self.linear_cap,
             mcast_cap: self.mcast_cap,
-            answer_within: self.answer_within,
+            answer_within: self.response_timeout,
         }
     }
 }
@@ -176,38 +175,38 @@ impl From<LevelArg> for LogLevel {
 /// Arguments of `sim ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// Name of the simulator's sockets [default: from the environment, as for clients: `IBSIM_SERVER_PORT`
+    /// Name of the simulator [default: from the environment, as for clients: `IBSIM_SERVER_PORT`
     /// (7070) if `IBSIM_SERVER_NAME` is set, otherwise `IBSIM_SOCKNAME` (sim)].
     #[arg(long, value_name = "NAME", value_parser = socket_name, conflicts_with = "port")]
-    pub socket: Option<String>,
+    pub name: Option<String>,
     /// UDP port of the simulator: the value of `sim --port`.
     #[arg(long, value_name = "N", value_parser = port)]
     pub port: Option<u16>,
-    /// Output format of the reply.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    /// Prints one JSON object per command, each on a line of its own.
+    #[arg(long)]
+    pub json: bool,
     /// Command, such as `unlink '"node"[1]'`, `stats` or `help`. Words that begin with a hyphen need `--`
     /// before them.
     pub command: Vec<String>,
 }
 
-/// Rejects `--socket` on the command line together with `--port` or `--replay`. `IBSIM_SOCKNAME` in the
+/// Rejects `--name` on the command line together with `--port` or `--replay`. `IBSIM_SOCKNAME` in the
 /// environment is accepted, since it is meant for clients.
 pub(super) fn check(command: &mut clap::Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some(matches) = matches.subcommand_matches("sim") else { return Ok(()) };
     let given = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
     let other = ["port", "replay"].into_iter().find(|other| given(other));
-    match other.filter(|_| given("socket")) {
+    match other.filter(|_| given("name")) {
         None => Ok(()),
         Some(other) => {
             let sim = command.find_subcommand_mut("sim").expect("clap has the subcommand `sim`");
-            let message = format!("the argument '--socket' cannot be used with '--{other}'");
+            let message = format!("the argument '--name' cannot be used with '--{other}'");
             Err(sim.error(ErrorKind::ArgumentConflict, message))
         }
     }
 }
 
-/// Returns the error for a command line of `sim` whose fabric is a console command, if it is one.
+/// Returns an error if the command line of `sim` has a console command in place of the fabric file.
 pub(super) fn misplaced(command: &mut clap::Command, words: &[OsString]) -> Option<clap::Error> {
     // Although clap fails on these words, it can still find the fabric among them.
     let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok()?;
@@ -217,7 +216,7 @@ pub(super) fn misplaced(command: &mut clap::Command, words: &[OsString]) -> Opti
     Some(sim.error(ErrorKind::UnknownArgument, message))
 }
 
-/// Returns the error message for a fabric file whose name is a console command, if it is one.
+/// Returns an error message if the name of the fabric file is a console command.
 pub(crate) fn console_hint(fabric: &Path) -> Option<String> {
     let command = console_command(fabric.to_str()?)?;
     let found = fabric.display();

@@ -1,20 +1,19 @@
 //! The command line of `sm`.
 
-use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use ib_types::{Guid, Lmc};
 
 use super::routing::RoutingArgs;
-use super::values::lmc;
-use crate::output::Format;
+use super::values::{lmc, metrics_address};
 
 /// Arguments of `sm`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SmArgs {
-    /// Control of a running SM.
+    /// The subcommand, which controls a running SM. `None` starts an SM.
     #[command(subcommand)]
     pub action: Option<SmAction>,
     /// Options of the SM.
@@ -22,7 +21,7 @@ pub struct SmArgs {
     pub serve: ServeArgs,
 }
 
-/// Control of a running SM.
+/// The subcommands of `sm`.
 #[derive(Debug, Subcommand)]
 pub enum SmAction {
     /// Queries a running SM, or requests a sweep.
@@ -33,12 +32,12 @@ pub enum SmAction {
 /// Arguments of `sm ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// Name of the SM's socket: the value of `sm --socket`.
+    /// Name of the SM: the value of `sm --name`.
     #[arg(long, value_name = "NAME", default_value = "sm", global = true)]
-    pub socket: String,
-    /// Output format of the reply.
-    #[arg(long, value_enum, default_value_t, global = true)]
-    pub format: Format,
+    pub name: String,
+    /// Prints the result as one JSON object.
+    #[arg(long, global = true)]
+    pub json: bool,
     /// The request.
     #[command(subcommand)]
     pub question: Question,
@@ -59,18 +58,18 @@ pub enum Question {
         /// Switch, by node GUID or LID.
         switch: Option<String>,
     },
-    /// Prints the metrics that --metrics-port serves.
+    /// Prints the metrics that --metrics serves.
     #[command(after_long_help = super::examples::examples_text("metrics"))]
     Metrics,
 }
 
-/// Arguments of `sm` itself.
+/// Arguments of `sm` without a subcommand.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Where the subnet is: in this process, in another process, or behind a real port.
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// GUID of the local port, if --umad does not name one. With --ibsim it has to be the port of the node.
+    /// GUID of the local port, if --umad does not name one. With --attach it has to be the port of the node.
     #[arg(short = 'g', long, value_name = "GUID")]
     pub guid: Option<Guid>,
     /// Becomes standby if another SM is master, and takes over when the master fails. Otherwise an SM on a
@@ -133,9 +132,9 @@ pub struct ServeArgs {
         value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub maxsmps: Option<u32>,
     /// Response timeout of SMPs in milliseconds [default: 200].
-    #[arg(short = 't', long, value_name = "MS",
+    #[arg(short = 't', long, visible_alias = "timeout", value_name = "MS",
         value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
-    pub timeout: Option<u32>,
+    pub response_timeout: Option<u32>,
     /// Number of retries of an SMP [default: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub retries: Option<u32>,
@@ -145,9 +144,9 @@ pub struct ServeArgs {
     /// Starts in the NOT-ACTIVE state, until the master SM sends SMInfo STANDBY.
     #[arg(short = 'I', long)]
     pub inactive: bool,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints one JSON object, on a line of its own, each time the subnet comes up.
+    #[arg(long)]
+    pub json: bool,
     /// Log file in OpenSM's format; stdout for standard output [default: errors to standard error; on a real
     /// port /var/log/opensm.log].
     #[arg(short = 'f', long, alias = "log_file", value_name = "FILE", help_heading = "Files")]
@@ -181,13 +180,12 @@ pub struct ServeArgs {
     /// Writes the process ID to a file.
     #[arg(short = 'J', long, value_name = "FILE", help_heading = "Daemon")]
     pub pidfile: Option<PathBuf>,
-    /// Name of the control socket for `sm ctl` [default: sm].
+    /// Name of the SM for `sm ctl` [default: sm].
     #[arg(long, value_name = "NAME", help_heading = "Daemon")]
-    pub socket: Option<String>,
-    /// Serves metrics for Prometheus on this TCP port of the loopback device.
-    #[arg(long, value_name = "N", help_heading = "Daemon",
-        value_parser = clap::value_parser!(u16).range(1..))]
-    pub metrics_port: Option<u16>,
+    pub name: Option<String>,
+    /// Serves metrics for Prometheus at this TCP address. There is no authentication.
+    #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_address, help_heading = "Daemon")]
+    pub metrics: Option<SocketAddr>,
     /// Interval in seconds at which the counters of all ports are read, for the metrics.
     #[arg(long, value_name = "S", help_heading = "Daemon",
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -200,34 +198,15 @@ pub struct PlaceArgs {
     /// Simulates this fabric in the process, in virtual time. Other processes cannot attach to it.
     #[arg(long, value_name = "FABRIC", group = "place")]
     pub sim: Option<PathBuf>,
-    /// Attaches to a running ibsim or `ibfabric sim` with this socket name [default: from the environment, as
-    /// for libumad2sim].
-    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
-        default_missing_value = "", group = "place")]
-    pub ibsim: Option<String>,
-    /// Node of the simulated fabric that runs the SM [default: the first node; with --ibsim `SIM_HOST`].
+    /// Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the
+    /// environment, as for libumad2sim].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", group = "place")]
+    pub attach: Option<String>,
+    /// Node of the simulated fabric that runs the SM [default: the first node; with --attach `SIM_HOST`].
     #[arg(long, value_name = "NODE", conflicts_with = "umad")]
     pub node: Option<String>,
     /// Port of a local HCA, such as `mlx5_0:1` [default: first with an active link].
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "",
         group = "place")]
     pub umad: Option<String>,
-}
-
-/// Joins `--ibsim NAME` of `sm` into `--ibsim=NAME`, since clap would parse NAME as a subcommand.
-pub(super) fn joined(mut words: Vec<OsString>) -> Vec<OsString> {
-    if words.get(1).is_none_or(|word| word != "sm") {
-        return words;
-    }
-    let names_one = |pair: &[OsString]| {
-        let is_name = !["ctl", "help"].iter().any(|other| pair[1] == *other)
-            && !pair[1].as_encoded_bytes().starts_with(b"-");
-        pair[0] == "--ibsim" && is_name
-    };
-    if let Some(at) = words.windows(2).position(names_one) {
-        let name = words.remove(at + 1);
-        words[at].push("=");
-        words[at].push(name);
-    }
-    words
 }

@@ -48,17 +48,12 @@ pub struct StationArgs {
     #[arg(short = 'I', long, visible_alias = "umad", value_name = "DEV[:PORT]", group = "station")]
     pub device: Option<String>,
     /// Port number of the HCA.
-    #[arg(short = 'p', long, value_name = "PORT", conflicts_with_all = ["ibsim", "attach"],
+    #[arg(short = 'p', long, value_name = "PORT", conflicts_with = "attach",
         value_parser = clap::value_parser!(u8).range(1..=254))]
     pub port: Option<u8>,
-    /// Attaches to a running ibsim or `ibfabric sim` with this socket name [default: from the environment, as
-    /// for libumad2sim].
-    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
-        default_missing_value = "", group = "station")]
-    pub ibsim: Option<String>,
-    /// Attaches to a running ibsim or `ibfabric sim` with this socket name. Like --ibsim, but the name is
-    /// required.
-    #[arg(long, value_name = "NAME", group = "station")]
+    /// Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the
+    /// environment, as for libumad2sim].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", group = "station")]
     pub attach: Option<String>,
     /// Node of the simulated fabric to attach to [default: `SIM_HOST`, or the first node].
     #[arg(long, value_name = "NODE", conflicts_with_all = ["device", "port"])]
@@ -66,11 +61,10 @@ pub struct StationArgs {
 }
 
 impl StationArgs {
-    /// Returns the selection of the port as a configuration.
+    /// Returns the configuration that selects the local port.
     pub(crate) fn config(&self) -> MadPortConfig {
         MadPortConfig {
             attach: self.attach.clone(),
-            ibsim: self.ibsim.clone(),
             node: self.node.clone(),
             device: self.device.clone(),
             port: self.port,
@@ -99,15 +93,15 @@ pub struct TracerArgs {
     pub commands: Option<PathBuf>,
     /// Hides the traps that --commands cause from the SM of --sim.
     #[arg(long, requires = "commands")]
-    pub deaf_manager: bool,
+    pub suppress_traps: bool,
     /// Number of retries of a request.
     #[arg(short = 'r', long, value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub retries: u32,
     /// Response timeout in milliseconds.
-    #[arg(short = 't', long, value_name = "MS", default_value_t = 1000,
+    #[arg(short = 't', long, visible_alias = "timeout", value_name = "MS", default_value_t = 1000,
         value_parser = clap::value_parser!(u32).range(1..=600_000))]
-    pub timeout: u32,
+    pub response_timeout: u32,
     /// Traces the path to this LID.
     #[arg(short = 'l', long, value_name = "LID", value_parser = in_range(1, 0xbfff))]
     pub lid: Option<u64>,
@@ -166,14 +160,24 @@ pub struct TracerArgs {
     #[arg(long, value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
     /// Prints all hops of each path, with the evidence for each.
-    #[arg(short, long)]
-    pub verbose: bool,
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Ports that -v prints: ingress ports, or also egress ports.
     #[arg(long, value_enum, default_value = "in")]
     pub ports: PortsArg,
+    /// Prints the result as one JSON object.
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
     /// Output format of the result.
     #[arg(long, value_enum, default_value = "text")]
     pub format: TraceFormat,
+}
+
+impl TracerArgs {
+    /// Returns the output format that the options select.
+    pub(crate) const fn output(&self) -> TraceFormat {
+        if self.json { TraceFormat::Json } else { self.format }
+    }
 }
 
 /// The source of forwarding tables and links.
@@ -199,7 +203,8 @@ pub enum PortsArg {
 pub enum TraceFormat {
     /// Text.
     Text,
-    /// One JSON object.
+    /// One JSON object, which --json selects.
+    #[value(skip)]
     Json,
     /// The output of ibtracert, for each path.
     Ibtracert,

@@ -4,15 +4,15 @@
 //! |---|---|
 //! | `live.rs` | `list`, `start`, `change`, `stop`: captures of running programs |
 //! | `read.rs` | `read`: the packets of a file |
-//! | `correlate.rs` | `correlate`: both ends of connections |
+//! | `correlate.rs` | `correlate`: latencies and losses, from the packets captured at both ends of connections |
 
 use crate::cli::capture::{CaptureArgs, CaptureCommand};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
-mod correlate;
-mod live;
-mod read;
+pub(crate) mod correlate;
+pub(crate) mod live;
+pub(crate) mod read;
 
 pub(crate) fn run(args: &CaptureArgs, out: &mut Output) -> Result<Verdict, Failure> {
     match &args.command {

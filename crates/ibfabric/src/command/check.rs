@@ -7,6 +7,7 @@ use ib_report::summary::Summary;
 use ib_routing::dump::lfts::{Follow, ReadLfts};
 use ib_routing::{Layers, dump};
 use ib_types::ServiceLevel;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::summary::{self, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
@@ -16,7 +17,7 @@ use crate::input;
 use crate::output::{Format, Output};
 
 /// The result of `ibfabric check`; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     #[serde(flatten)]
     summary: Summary,
@@ -25,7 +26,7 @@ struct Report {
 }
 
 /// How long loading the input and checking the tables took, in milliseconds.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Times {
     load: f64,
     check: f64,
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
         subnet.node_name_map.as_ref(),
         subnet.sl2vl.as_ref(),
         Some(&args.lfts),
-        args.levels.as_ref(),
+        args.sl_file.as_ref(),
     ])?;
     let progress = Progress::start("reading the fabric and its tables");
     let start = Instant::now();
@@ -49,8 +50,8 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
     let ReadLfts { lfts, unknown } = input::load(Some(&args.lfts), |name, bytes| {
         dump::lfts::read(name, bytes, &subnet, Follow::UnrecordedLids)
     })?
-    .expect("--lfts is required");
-    let layers = input::load(args.levels.as_deref(), |name, bytes| {
+    .expect("clap requires --lfts");
+    let layers = input::load(args.sl_file.as_deref(), |name, bytes| {
         dump::levels::read(name, bytes, &subnet)
     })?
     .unwrap_or(Layers::uniform(ServiceLevel::default()));
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
 
     let summary = Summary::new(&subnet, &layers, &report, metrics.as_ref(), args.subnet.strict);
     let verdict = summary::verdict(&summary);
-    match args.subnet.format {
+    match Format::of(args.subnet.json) {
         Format::Json => out.json(&Report {
             summary,
             ms: Times { load, check: checked },
@@ -77,4 +78,9 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
         }
     }
     Ok(verdict)
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

@@ -3,11 +3,18 @@
 use std::io::Write;
 
 use ib_control::lines::LineClient;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
+
+/// A reply without data, as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TextReply<'a> {
+    text: &'a str,
+}
 
 /// Sends a request to the daemon whose socket is named `name`, and prints the reply. Error messages use the text
 /// `daemon` for the daemon.
@@ -27,7 +34,7 @@ pub(super) fn request(
     show(reply.ok, &reply.text, &reply.data, format, output)
 }
 
-/// Prints the result of a request, or the reason of its failure.
+/// Prints the reply to a request. If the request failed, `text` is the reason and goes to standard error.
 pub(super) fn show(
     good: bool,
     text: &str,
@@ -40,7 +47,7 @@ pub(super) fn show(
     } else if format == Format::Json {
         // If a reply has no data, its text is printed in a JSON object.
         match data {
-            Value::Null => output.json(&json!({ "text": text.trim_end() }))?,
+            Value::Null => output.json(&TextReply { text: text.trim_end() })?,
             data => output.json(data)?,
         }
     } else {

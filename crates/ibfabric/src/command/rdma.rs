@@ -1,4 +1,5 @@
-//! `ibfabric rdma`: a software HCA at an address of this machine, and its programs.
+//! `ibfabric rdma`: programs that use a software HCA, at an address of this machine or at a port of a simulated
+//! fabric.
 //!
 //! | file | subcommand |
 //! |---|---|
@@ -15,12 +16,12 @@ use crate::cli::rdma::{RdmaArgs, RdmaCommand};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
-mod cmatose;
-mod devinfo;
-mod perf;
+pub(crate) mod cmatose;
+pub(crate) mod devinfo;
+pub(crate) mod perf;
 mod perftest;
-mod pingpong;
-mod rping;
+pub(crate) mod pingpong;
+pub(crate) mod rping;
 mod serve;
 mod stage;
 

@@ -11,17 +11,18 @@ use ib_report::routing;
 use ib_report::summary::Summary;
 use ib_routing::engine::{NoEngine, Outcome, Refusal, reason};
 use ib_routing::{Routing, dump};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::summary::{self, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
 use crate::cli::RouteArgs;
-use crate::failure::{Failure, Verdict, say};
+use crate::failure::{Failure, Verdict, note, say};
 use crate::input;
 use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
 
 /// The result of `ibfabric route`; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     engine: &'static str,
     requested: String,
@@ -34,8 +35,26 @@ struct Report {
     peak_rss_mb: f64,
 }
 
+/// The result if all engines of the list failed; field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
+struct NotRouted {
+    /// Always `null`.
+    engine: (),
+    requested: String,
+    refusals: Vec<Refused>,
+}
+
+/// The output of `ibfabric route --json`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only the schema is used")]
+enum Printed {
+    Routed(Box<Report>),
+    NotRouted(NotRouted),
+}
+
 /// A routing engine that failed.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Refused {
     engine: &'static str,
     reason: String,
@@ -47,7 +66,7 @@ fn refused(refusals: &[Refusal]) -> Vec<Refused> {
 }
 
 /// How long loading the input, routing, checking and writing the dumps took, in milliseconds.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 struct Times {
     load: f64,
     route: f64,
@@ -83,7 +102,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let fabric = input::fabric(&args.subnet)?;
     let subnet = input::subnet(&fabric, &args.subnet)?;
     let options =
-        routing_files::read(&subnet, &args.routing.engines.files(), &|text| say!("{text}"))?;
+        routing_files::read(&subnet, &args.routing.engines.files(), &|text| note!("{text}"))?;
     ms.load = milliseconds(start);
 
     progress.next("routing");
@@ -97,10 +116,10 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     };
     ms.route = milliseconds(start);
     for refusal in &refusals {
-        say!("{} cannot route this subnet: {}", refusal.0, reason(refusal));
+        note!("{} cannot route this subnet: {}", refusal.0, reason(refusal));
     }
     if !refusals.is_empty() {
-        say!("routed with {} instead", routing.engine);
+        note!("routed with {} instead", routing.engine);
     }
 
     let mut engines = list.engines().to_vec();
@@ -108,7 +127,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     engines.dedup();
     for option in input::unused_options(&args.routing.engines, &engines) {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-        say!("{option} has no effect with {}", names.join(" and "));
+        note!("{option} has no effect with {}", names.join(" and "));
     }
 
     progress.next("checking");
@@ -129,7 +148,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     }
     let strict = args.subnet.strict;
     let summary = Summary::new(&subnet, &routing.layers, &report, metrics.as_ref(), strict);
-    if let Some(path) = &args.report {
+    if let Some(path) = &args.html {
         let requested = args.routing.list().to_string();
         let name = args.subnet.fabric.display().to_string();
         let choice = routing::Choice { fabric: &name, requested: &requested, refusals: &refusals };
@@ -140,7 +159,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     drop(progress);
 
     let verdict = summary::verdict(&summary);
-    match args.subnet.format {
+    match Format::of(args.subnet.json) {
         Format::Json => out.json(&Report {
             engine: routing.engine.name(),
             requested: args.routing.list().to_string(),
@@ -169,7 +188,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
                 "\nread in {:.0} ms, routed in {:.0} ms, checked in {:.0} ms",
                 ms.load, ms.route, ms.check
             )?;
-            if args.dump_dir.is_some() || args.report.is_some() {
+            if args.dump_dir.is_some() || args.html.is_some() {
                 write!(out, ", written in {:.0} ms", ms.dump)?;
             }
             writeln!(out, "; peak memory {:.0} MB", peak_rss_mb())?;
@@ -205,13 +224,18 @@ fn print_remedy(routing: &Routing, refusals: &[Refusal], out: &mut Output) -> Re
 
 /// Reports that all engines of the list failed.
 fn no_engine(args: &RouteArgs, error: &NoEngine, out: &mut Output) -> Result<Verdict, Failure> {
-    if args.subnet.format == Format::Json {
-        out.json(&serde_json::json!({
-            "engine": null,
-            "requested": args.routing.list().to_string(),
-            "refusals": refused(&error.refusals),
-        }))?;
+    if args.subnet.json {
+        out.json(&NotRouted {
+            engine: (),
+            requested: args.routing.list().to_string(),
+            refusals: refused(&error.refusals),
+        })?;
     }
     say!("{error}");
     Ok(Verdict::Bad)
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Printed>()
 }

@@ -17,6 +17,6 @@ pub(crate) fn run(args: &RtrsArgs, out: &mut Output) -> Result<Verdict, Failure>
         RtrsCommand::Serve(args) => Ok(rtrs::serve(&args.config(), out)?.into()),
         RtrsCommand::Bench(args) => bench::run(args, out),
         RtrsCommand::Ctl(args) => ctl::run(args, out),
-        RtrsCommand::Mount(args) => Ok(rtrs::mount(&args.dir, &args.control, out)?.into()),
+        RtrsCommand::Mount(args) => Ok(rtrs::mount(&args.dir, &args.socket, out)?.into()),
     }
 }

@@ -1,4 +1,5 @@
-//! `ibfabric run`: starts a program with the preload library, and sets the environment that selects its port.
+//! `ibfabric run`: starts a program with the preload library, and sets the environment variables that select the
+//! program's HCA port.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,6 +13,7 @@ use std::process::Command;
 use ib_attach::{AttachOptions, locate};
 
 use crate::cli::run::RunArgs;
+use crate::cli::values::simulator;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
 
@@ -48,16 +50,16 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> 
 /// Returns the environment variables to set for the program.
 fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let mut variables = Vec::new();
-    if let Some(name) = &args.attach {
+    if let Some(name) = args.attach.as_deref().map(simulator) {
         let port = AttachOptions { name: name.clone(), node: args.node.clone() };
         let place = locate(&port).map_err(Failure::unusable)?;
         let place = place.ok_or_else(|| {
             let node = args.node.as_deref().unwrap_or("a host");
             Failure::Unusable(format!("the simulator {name} has no port of {node}"))
         })?;
-        variables.push(("IBFABRIC_ATTACH", name.into()));
+        variables.push(("IBFABRIC_ATTACH", name.clone().into()));
         variables.push(("IBFABRIC_NODE", format!("{}:{}", place.node, place.number).into()));
-        // Programs that use umad attach to the same port as programs that use verbs.
+        // These variables select the same port for programs that use umad instead of verbs.
         variables.push(("IBSIM_SOCKNAME", name.into()));
         variables.push(("SIM_HOST", place.node.into()));
     }

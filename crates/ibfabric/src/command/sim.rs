@@ -10,7 +10,7 @@ use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::Output;
 
-mod ctl;
+pub(crate) mod ctl;
 
 pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failure> {
     if let Some(SimAction::Ctl(args)) = &args.action {
@@ -32,12 +32,12 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
     }
     let address = match args.port {
         Some(port) => Address::Port(port),
-        None => Address::Name(args.socket.clone()),
+        None => Address::Name(args.name.clone()),
     };
     let server = Server::bind(address).map_err(|error| {
-        let is_named = std::env::var("IBSIM_SOCKNAME").is_ok_and(|name| name == args.socket);
+        let is_named = std::env::var("IBSIM_SOCKNAME").is_ok_and(|name| name == args.name);
         let hint = if is_named && args.port.is_none() {
-            "; the name is the value of IBSIM_SOCKNAME, --socket selects another name"
+            "; the name is the value of IBSIM_SOCKNAME, --name selects another name"
         } else {
             ""
         };

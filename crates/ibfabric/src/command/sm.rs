@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `request` | the configuration, from either command line |
+//! | `request` | the configuration, from the command line of `ibfabric sm` or of OpenSM |
 //! | `report` | the report that is printed when the subnet is up |
 //! | `ctl` | queries to a running SM |
 
@@ -19,7 +19,7 @@ use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
 mod ctl;
-mod report;
+pub(crate) mod report;
 mod request;
 
 use request::{Asked, Request};

@@ -10,6 +10,7 @@ use ib_tracer::{FactSource, Judgement, Trace, TraceError, TraceId, Tracer, Trace
 use ib_types::{Guid, Instant};
 use ib_umad::UmadOptions;
 use ib_wire::mad::MgmtClass;
+use schemars::{JsonSchema, Schema};
 
 use crate::cli::tracer::{PortsArg, TraceFormat, TracerArgs, ViaArg};
 use crate::failure::{Failure, Verdict};
@@ -21,17 +22,19 @@ mod managed;
 mod pairs;
 mod report;
 
+use group::GroupReport;
 use managed::Managed;
 use pairs::{Pair, Pairs, pairs, timing};
-use report::{Names, Report};
+use report::{Names, Report, Whole};
 
 /// The maximum number of paths that are traced concurrently.
 const MOST_ACTIVE: usize = 2048;
 
 pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let names = names(args)?;
-    if args.ports == PortsArg::Both && args.format != TraceFormat::Text {
-        let message = "--ports both is for --format text; the other formats show both anyway";
+    if args.ports == PortsArg::Both && args.output() != TraceFormat::Text {
+        let message =
+            "--ports both is for text; --json and --format ibtracert show both ports anyway";
         return Err(Failure::Unusable(message.to_owned()));
     }
     match &args.sim {
@@ -41,7 +44,7 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
             let mut link = Managed::start(&fabric, node, &args.engine.clone().unwrap_or_default())?;
             if let Some(path) = &args.commands {
                 let text = String::from_utf8_lossy(&input::bytes(path)?).into_owned();
-                link.run(&path.display().to_string(), &text, args.deaf_manager)?;
+                link.run(&path.display().to_string(), &text, args.suppress_traps)?;
             }
             trace(args, names, &mut link, out)
         }
@@ -57,6 +60,20 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
             trace(args, names, &mut MadPort::open(&args.station.config(), &umad, false)?, out)
         }
     }
+}
+
+/// The output of `ibfabric tracer --json`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only the schema is used")]
+enum Printed<'a> {
+    Paths(Whole<'a>),
+    Group(GroupReport),
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Printed<'_>>()
 }
 
 /// Reads the node name map.
@@ -189,7 +206,7 @@ impl Run<'_> {
                 && entry.get().1.is_some()
             {
                 let (pair, result) = entry.remove();
-                tell(pair, result.expect("the entry was found above"), tracer)?;
+                tell(pair, result.expect("the loop condition found a result"), tracer)?;
                 told = true;
             }
             if told {

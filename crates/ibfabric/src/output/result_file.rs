@@ -8,7 +8,7 @@ pub(crate) use ib_daemons::result_file::{replace, temporary_path};
 
 use crate::failure::Failure;
 
-/// Writes the result file that an option names; an existing file is replaced as by [`replace`].
+/// Writes the result file at `path`, which a user has specified by an option. [`replace`] replaces an existing file.
 ///
 /// # Errors
 /// Fails with a message that contains the name of the file.

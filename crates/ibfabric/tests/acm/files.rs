@@ -12,7 +12,7 @@ use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
 use super::start::{options, path};
 use super::{HOSTS, Lab, Running, ibfabric, text};
 
-/// Sends a request to the service that listens at the given socket.
+/// Runs `ibfabric acm ctl` on the service at the given socket. Returns its standard output.
 fn ctl(socket: &str, words: &[&str]) -> String {
     let output = ibfabric(&["acm", "ctl"]).args(words).args(["--socket", socket]).output();
     text(&output.expect("the program can be started").stdout)
@@ -21,7 +21,7 @@ fn ctl(socket: &str, words: &[&str]) -> String {
 #[test]
 fn reload_applies_options_or_names_those_that_need_restart() {
     let lab = Lab::new("again", &[]);
-    let known = |name: &str| lab.ctl(&["known", name])[0]["gid"].as_str().map(str::to_owned);
+    let known = |name: &str| lab.ctl(&["cache", name])[0]["gid"].as_str().map(str::to_owned);
     lab.resolves(&mut lab.client());
     let gid = known(HOSTS[1]).expect("the cache has the destination");
     let directory = lab.directory.path();
@@ -43,29 +43,29 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     let _service = Running::ready(command);
     for file in [&log, &lock] {
         let mode = fs::metadata(file).expect("the file exists").permissions().mode();
-        assert_eq!(mode & 0o022, 0, "{}: {mode:o}", file.display());
+        assert_eq!(mode & 0o022, 0, "{}: found mode {mode:o}", file.display());
     }
     fs::write(&hosts, format!("stored-1 {gid}\n")).expect("the file can be written");
     let named = format!("addr_preload acm_hosts\naddr_data_file {}\n", path(&hosts));
     write(&format!("{named}recv_depth 77\nsa_depth 3\nserver_port 9999\nmax_destinations 50\n"));
     ctl(path(&socket), &["reload"]);
-    assert!(ctl(path(&socket), &["known", "stored-1"]).contains("from a file"));
+    assert!(ctl(path(&socket), &["cache", "stored-1"]).contains("from a file"));
     let printed = fs::read_to_string(&log).expect("the file can be read");
     let line = "recv_depth: found 77, the service uses 1024 until it is restarted";
     assert_eq!(printed.matches(line).count(), 1, "{printed}");
-    // For options that took effect, are unchanged or are overridden by the command line, no message is printed.
+    // The log names no options that took effect, are unchanged, or are overridden by the command line.
     for key in ["server_port", "sa_depth", "max_destinations", "lock_file", "log_file"] {
         assert!(!printed.contains(&format!("{key}: found")), "{printed}");
     }
-    // The service uses a changed log file or lock file only after a restart. It removes hosts that the file no longer
-    // contains at once.
+    // A changed `log_file` or `lock_file` takes effect only after a restart. A host that was removed from the hosts
+    // file is removed from the cache at the reload.
     fs::write(&hosts, format!("stored-2 {gid}\n")).expect("the file can be written");
     let elsewhere = format!("{}-2", path(&log));
     let all = format!("log_file {elsewhere}\nlock_file {}-2\n{named}", path(&lock));
     fs::write(config.join("ibacm_opts.cfg"), all).expect("the file can be written");
     ctl(path(&socket), &["reload"]);
-    assert!(ctl(path(&socket), &["known", "stored-1"]).contains("no cached addresses"));
-    assert!(ctl(path(&socket), &["known", "stored-2"]).contains("from a file"));
+    assert!(ctl(path(&socket), &["cache", "stored-1"]).contains("no cached addresses"));
+    assert!(ctl(path(&socket), &["cache", "stored-2"]).contains("from a file"));
     let printed = fs::read_to_string(&log).expect("the file can be read");
     for key in ["log_file", "lock_file"] {
         assert_eq!(printed.matches(&format!("{key}: found")).count(), 1, "{printed}");
@@ -115,7 +115,7 @@ fn world_writable_address_and_route_files_are_rejected() {
         assert!(printed.contains("the options are unchanged"), "{printed}");
         assert!(
             ctl(path(&socket), &["status"]).contains("address host-2"),
-            "the service keeps running"
+            "the service has lost its address after the reload"
         );
     }
 }
@@ -157,20 +157,27 @@ fn changed_route_file_is_reloaded() {
         let begun = Instant::now();
         while found().sl != sl {
             let printed = fs::read_to_string(&log).expect("the file can be read");
-            assert!(begun.elapsed() < Duration::from_secs(60), "no service level {sl}: {printed}");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "the path does not get SL {sl}: {printed}"
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     };
     write(5);
     becomes(5);
-    // A world-writable file is rejected until its mode is corrected. The log does not repeat the rejection.
+    // A world-writable file is rejected until its mode is corrected. The log has at most one rejection for each of the
+    // two changes of the file: of its mode, and of its content.
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("the mode can be changed");
     write(6);
     let why = format!("{}: found mode 666", path(&file));
     let printed = || fs::read_to_string(&log).expect("the file can be read").matches(&why).count();
     let begun = Instant::now();
     while printed() == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is printed");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "the log does not contain the rejection"
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
     becomes(5);
@@ -179,8 +186,9 @@ fn changed_route_file_is_reloaded() {
     assert!(printed() <= 2, "{}", printed());
 }
 
-/// Runs a shell script in a mount namespace with an empty /run. Returns `None` if the system does not allow such
-/// namespaces.
+/// Runs a shell script in a mount namespace with an empty /run.
+///
+/// Returns true if the script has succeeded, and the output. Returns `None` if the system allows no such namespace.
 fn with_own_run(script: &str, lab: &Lab, config: &str) -> Option<(bool, String)> {
     let prepared = format!("mount -t tmpfs none /run && echo prepared && {{ {script}; }}");
     let mut command = Command::new("unshare");
@@ -219,10 +227,10 @@ fn failed_service_keeps_port_file_of_running_one() {
 #[test]
 fn metrics_count_requests() {
     let port = free_port();
-    let number = port.to_string();
+    let address = format!("127.0.0.1:{port}");
     let mut lab = Lab::new("metrics", &[]);
     drop(lab.services.remove(0));
-    let service = lab.serve(0, &["--metrics-port", &number]);
+    let service = lab.serve(0, &["--metrics", &address]);
     lab.services.insert(0, service);
     let mut client = lab.client();
     for _ in 0..3 {
@@ -235,23 +243,24 @@ fn metrics_count_requests() {
             break page;
         }
     };
-    let (head, body) = page.split_once("\r\n\r\n").expect("the response is received");
+    let (head, body) = page.split_once("\r\n\r\n").expect("the HTTP header ends");
     assert!(head.starts_with("HTTP/1.") && head.contains(" 200 "), "{head}");
     assert!(head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
     let of_endpoint = "{device=\"host-0\",port=\"1\",pkey=\"0xffff\"}";
     let value = |name: &str, labels: &str| {
         let line = format!("ibfabric_acm_{name}{labels} ");
         let values: Vec<&str> = body.lines().filter_map(|it| it.strip_prefix(&line)).collect();
-        let [value] = values[..] else { panic!("{line}: {values:?} in {body}") };
+        let [value] = values[..] else { panic!("{line}: found {values:?}: {body}") };
         value.parse::<u64>().expect("the text is a number")
     };
-    // This client sent all three requests. Only the first could cause a multicast.
+    // The service has resolved all three requests of the client.
     for (name, expected) in [("resolve_total", 3), ("error_total", 0), ("no_data_total", 0)] {
         assert_eq!(value(name, of_endpoint), expected, "{name}");
     }
     let (sent, cached) =
         (value("addr_query_total", of_endpoint), value("addr_cache_total", of_endpoint));
-    // Address queries are multicasts. Only the first request causes address queries: one and its retries.
+    // Each multicast is an announcement or an address query. Only the first request can need address queries: one query
+    // and its two retries.
     let multicasts = value("multicasts_total", "") - value("announcements_total", "");
     assert!(sent == multicasts && sent <= 3 && (2..=3).contains(&cached), "{body}");
     assert_eq!(value("route_query_total", of_endpoint), 1);
@@ -270,7 +279,7 @@ fn metrics_count_requests() {
     assert!(value("known", of_endpoint) >= 1 && value("peers", of_endpoint) >= 1);
     // All metrics have a HELP and a TYPE line.
     for line in body.lines().filter(|line| !line.starts_with('#')) {
-        let name = line.split(['{', ' ']).next().expect("the name is valid");
+        let name = line.split(['{', ' ']).next().expect("`split` returns at least one part");
         let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         assert!(body.contains(&format!("# TYPE {name} {kind}\n")), "{name}");
         assert!(body.contains(&format!("# HELP {name} ")), "{name}");
@@ -278,7 +287,7 @@ fn metrics_count_requests() {
 }
 
 fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a TCP port is free");
     listener.local_addr().expect("the socket is bound").port()
 }
 

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use program::{Running, ibfabric, text};
 
-/// The node names of the hosts.
+/// The node names of the three hosts in the fabric of [`Lab`].
 const HOSTS: [&str; 3] = ["host-0", "host-1", "host-2"];
 
 impl Running {
@@ -33,10 +33,11 @@ impl Running {
         Self::ready(ibfabric(words))
     }
 
-    /// Waits until the service at a socket has `count` endpoints in service, each in its multicast group.
+    /// Waits until the ACM service at `socket` has exactly `count` endpoints, and each endpoint is up and has joined a
+    /// multicast group.
     fn in_service(self, socket: &Path, count: usize) -> Self {
         let end = Instant::now() + Duration::from_secs(60);
-        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--format", "json"];
+        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--json"];
         loop {
             let output = ibfabric(&["acm", "ctl", "status"]).args(socket).output();
             let output = output.expect("the program can be started");
@@ -78,7 +79,7 @@ impl Lab {
         fs::write(&net, text).expect("the file can be written");
         let simulator = format!("acm-test-{name}-{}", std::process::id());
         let net = net.to_str().expect("the path is UTF-8");
-        let sim = Running::start(&["sim", net, "--sm", "--socket", &simulator]);
+        let sim = Running::start(&["sim", net, "--sm", "--name", &simulator]);
         let mut this = Self { directory, simulator, services: Vec::new(), _sim: sim };
         for number in 0..2 {
             let service = this.serve(number, more);
@@ -87,7 +88,7 @@ impl Lab {
         this
     }
 
-    /// Starts an ACM service at the host with this number.
+    /// Starts an ACM service at the host `HOSTS[number]`.
     fn serve(&self, number: usize, more: &[&str]) -> Running {
         let (socket, config) = (self.path(number), self.directory.path().join("config"));
         fs::create_dir_all(&config).expect("the directory can be created");
@@ -109,7 +110,7 @@ impl Lab {
         Client::connect(&service, ClientOptions::default()).expect("the server listens")
     }
 
-    /// Resolves the name of the second host by a request to the first host's service.
+    /// Checks that the first host's service, to which `client` is connected, resolves the second host's name.
     fn resolves(&self, client: &mut Client) {
         let to = Address::name(HOSTS[1]).expect("the name is valid");
         let found =
@@ -127,7 +128,7 @@ impl Lab {
 
     fn ctl(&self, words: &[&str]) -> Value {
         let socket = self.path(0);
-        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--format", "json"];
+        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--json"];
         let output = ibfabric(&["acm", "ctl"])
             .args(words)
             .args(socket)
@@ -145,7 +146,7 @@ fn destination(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads a reply of the ACM service; `None` if the service closes the connection.
+/// Reads a reply of the ACM service. Returns `None` if the service has closed the connection or does not reply in time.
 fn answer(stream: &mut impl std::io::Read) -> Option<(ClientHeader, Vec<u8>)> {
     let mut header = [0; HEADER_LENGTH];
     stream.read_exact(&mut header).ok()?;
@@ -163,15 +164,15 @@ fn name_is_resolved_cached_and_flushed() {
     let shown = text(&output.stdout);
     assert!(output.status.success(), "{shown}{}", text(&output.stderr));
     for line in ["Destination: host-1", "Source: host-0", "SA verification: success"] {
-        assert!(shown.contains(line), "{line}: {shown}");
+        assert!(shown.contains(line), "{line} is missing: {shown}");
     }
-    let known = lab.ctl(&["known", HOSTS[1]]);
+    let known = lab.ctl(&["cache", HOSTS[1]]);
     assert_eq!(known[0]["address"], HOSTS[1]);
     let status = lab.ctl(&["status"]);
     assert_eq!(status["endpoints"][0]["up"], true);
     assert!(lab.ctl(&["flush"])["forgotten"].as_u64().is_some_and(|count| count > 0));
-    assert_eq!(lab.ctl(&["known"]), Value::Array(Vec::new()));
-    let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--format", "json"]);
+    assert_eq!(lab.ctl(&["cache"]), Value::Array(Vec::new()));
+    let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--json"]);
     assert_eq!(output.status.code(), Some(255));
     let result: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(result["services"][0]["paths"][0]["status"], 3);
@@ -182,10 +183,10 @@ fn acme_prints_paths_then_counters_then_endpoints() {
     let lab = Lab::new("order", &[]);
     let output = lab.acme(&["-e", "-P", "-f", "n", "-d", HOSTS[1]]);
     let shown = text(&output.stdout);
-    let at = |line: &str| shown.find(line).unwrap_or_else(|| panic!("{line}: {shown}"));
+    let at = |line: &str| shown.find(line).unwrap_or_else(|| panic!("{line} is missing: {shown}"));
     assert!(at("Path information") < at("svc,Error Count"), "{shown}");
     assert!(at("svc,Error Count") < at("svc,guid,port"), "{shown}");
-    // A relative path selects a socket, not a host.
+    // acme takes the value ./0.sock as the path of a socket, not as the name of a host.
     let socket = lab.path(0);
     let directory = socket.parent().expect("the path has a parent");
     let output = ibfabric(&["acme", "-S", "./0.sock", "-e"])
@@ -222,7 +223,8 @@ fn pipelined_requests_are_answered_without_delay() {
 fn requests_before_half_close_are_all_answered() {
     let lab = Lab::new("much", &[]);
     lab.resolves(&mut lab.client());
-    // Sends more requests than the service keeps pending, then many requests that the service answers from its cache.
+    // The name `nobody` cannot be resolved. Its 1100 requests exceed the limit of 1024 pending requests per client. The
+    // second host's name is cached, so its requests are answered at once.
     for (name, count) in [("nobody", 1100), (HOSTS[1], 30_000)] {
         let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
         let mut writer = stream.try_clone().expect("the descriptor can be duplicated");
@@ -232,7 +234,7 @@ fn requests_before_half_close_are_all_answered() {
         });
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("the time limit can be set");
         for number in 0..count {
-            assert!(answer(&mut stream).is_some(), "{name}: {number} answers");
+            assert!(answer(&mut stream).is_some(), "{name}: found {number} replies");
         }
         assert!(answer(&mut stream).is_none());
         writing.join().expect("the writer has sent all requests");
@@ -256,7 +258,7 @@ fn malformed_requests_do_not_affect_other_clients() {
         stream.write_all(&header.to_bytes()).expect("the peer accepts data");
         assert!(answer(&mut stream).is_none());
     }
-    // A client that sends an incomplete request or none does not block other clients.
+    // A client that sends an incomplete request, or no request, does not block other clients.
     let mut half = call();
     half.write_all(&destination(HOSTS[1])[..50]).expect("the peer accepts data");
     let _silent = call();
@@ -277,7 +279,7 @@ fn malformed_requests_do_not_affect_other_clients() {
         taken < 64 << 20,
         "{taken} bytes of requests were read from a client that reads no replies"
     );
-    // The service refuses an unknown operation by an error status.
+    // A request with an unknown opcode gets a reply with the status `EINVAL`.
     let mut odd = call();
     let mut header = ClientHeader::new(ClientOpcode(99), [3; 8]);
     header.set_length(HEADER_LENGTH, ByteOrder::NATIVE);
@@ -314,14 +316,15 @@ fn disconnect_cancels_pending_requests() {
 
 #[test]
 fn socket_admits_owner_and_group_tcp_only_loopback() {
-    let lab = Lab::new("access", &["--tcp", "0"]);
+    let lab = Lab::new("access", &["--listen", "127.0.0.1:0"]);
     let mode = fs::metadata(lab.path(0)).expect("the socket exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
-    // /proc lists the listening sockets and their addresses.
+    // Finds the listening TCP sockets of the service: /proc/ID/fd has the inode numbers of its sockets, and
+    // /proc/ID/net/tcp has the addresses and states of all TCP sockets.
     let id = lab.services[0].0.id();
     let table = fs::read_to_string(format!("/proc/{id}/net/tcp")).expect("the file can be read");
     let own: Vec<String> = fs::read_dir(format!("/proc/{id}/fd"))
-        .expect("files")
+        .expect("the directory can be read")
         .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
         .filter_map(|link| {
             let link = link.to_str()?.to_owned();
@@ -338,7 +341,7 @@ fn socket_admits_owner_and_group_tcp_only_loopback() {
         .filter_map(|line| line.split_whitespace().nth(1))
         .collect();
     let [place] = listening[..] else { panic!("{listening:?}") };
-    let (address, port) = place.split_once(':').expect("an address and a port");
+    let (address, port) = place.split_once(':').expect("the local address has a port");
     assert_eq!(address, "0100007F");
     let port = u16::from_str_radix(port, 16).expect("the text is a port number");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
@@ -367,13 +370,13 @@ fn reload_ignores_unusable_files() {
     fs::set_permissions(&addresses, Permissions::from_mode(0o666))
         .expect("the mode can be changed");
     lab.ctl(&["reload"]);
-    assert!(has("storage-7"), "a world-writable file is not used");
+    assert!(has("storage-7"), "the service has used a world-writable file");
     fs::set_permissions(&addresses, Permissions::from_mode(0o644))
         .expect("the mode can be changed");
     lab.services[0].signal("HUP");
     let end = Instant::now() + Duration::from_secs(10);
     while !has("storage-8") {
-        assert!(Instant::now() < end, "SIGHUP makes the service read its files again");
+        assert!(Instant::now() < end, "SIGHUP has not made the service read its files again");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(!has("storage-7"));
@@ -425,7 +428,7 @@ fn terminated_service_removes_its_socket() {
     let mut first = first;
     assert!(first.0.wait().expect("the process can be awaited").success());
     assert!(!lab.path(0).exists());
-    // The stale socket of a killed service is replaced.
+    // A new service replaces the socket that a killed service has left.
     let again = lab.serve(0, &[]);
     again.signal("KILL");
     let mut again = again;
@@ -442,8 +445,8 @@ fn acme_writes_files_that_service_reads() {
     let directory = lab.directory.path().join("written");
     fs::create_dir(&directory).expect("the directory can be created");
     let place = directory.to_str().expect("the path is UTF-8");
-    let by_ibsim = format!("--ibsim={}", lab.simulator);
-    // To query names, acme needs a port without a service, so the service at the second host is stopped.
+    let by_ibsim = format!("--attach={}", lab.simulator);
+    // acme attaches to the port of host-1 as an ACM service. A port accepts only one, so the running services exit.
     drop(lab.services.into_iter());
     let addresses = directory.join("ibacm_addr.cfg");
     for by in [&["--attach", &lab.simulator][..], &[&by_ibsim]] {
@@ -457,7 +460,7 @@ fn acme_writes_files_that_service_reads() {
         assert!(written.contains("host-1 host-1 1 default"), "{written}");
         fs::remove_file(&addresses).expect("the file exists");
     }
-    let output = ibfabric(&["acme", "-A", "-D", place, "--ibsim=nobody"])
+    let output = ibfabric(&["acme", "-A", "-D", place, "--attach=nobody"])
         .output()
         .expect("the program can be started");
     assert_eq!(output.status.code(), Some(2));
@@ -473,6 +476,10 @@ fn acme_writes_files_that_service_reads() {
     for name in ["ibacm_addr.cfg", "ibacm_opts.cfg"] {
         let mode =
             fs::metadata(directory.join(name)).expect("the file exists").permissions().mode();
-        assert_eq!(mode & 0o022, 0, "only the file's owner can write it");
+        assert_eq!(
+            mode & 0o022,
+            0,
+            "{name}: found mode {mode:o}, expected write permission for the owner only"
+        );
     }
 }

@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::start::path;
 use super::{HOSTS, Lab, Running, answer, destination};
 
-/// Raises this process's limit of open files. Returns false if the system does not permit this.
+/// Raises the test process's limit of open files to `files` if it is lower. Returns false if the system forbids this.
 fn allow(files: u64) -> bool {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= files);
@@ -44,7 +44,10 @@ fn ten_thousand_clients_fit_into_default_file_limit() {
     let service = Running::ready(command);
     let limits = fs::read_to_string(format!("/proc/{}/limits", service.0.id()))
         .expect("the file can be read");
-    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("a line");
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))
+        .expect("the limit is listed");
     let soft = line.split_whitespace().nth(3).and_then(|word| word.parse::<usize>().ok());
     assert!(soft.is_none_or(|soft| soft > COUNT), "{line}");
     let mut all: Vec<UnixStream> = Vec::with_capacity(COUNT);

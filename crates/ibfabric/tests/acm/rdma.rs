@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{HOSTS, Lab, Running, ibfabric, text};
 
-/// A service that replies with the same path to all requests, and counts the requests.
+/// A stub of an ACM service. It replies to all requests with the same path, and counts the requests.
 struct OnePath {
     socket: PathBuf,
     requests: Arc<AtomicUsize>,
@@ -33,7 +33,7 @@ impl OnePath {
         // The thread of the service runs until the test process exits.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let mut stream = stream.expect("a program");
+                let mut stream = stream.expect("a client can be accepted");
                 while let Some(header) = request(&mut stream) {
                     counted.fetch_add(1, Ordering::Relaxed);
                     stream.write_all(&answer_to(header, &path)).expect("the peer accepts data");
@@ -44,7 +44,7 @@ impl OnePath {
     }
 }
 
-/// Reads a request; returns its header.
+/// Reads a request. Returns its header, or `None` if the client has disconnected.
 fn request(stream: &mut UnixStream) -> Option<ClientHeader> {
     let mut bytes = [0; HEADER_LENGTH];
     stream.read_exact(&mut bytes).ok()?;
@@ -63,7 +63,7 @@ fn answer_to(header: ClientHeader, path: &PathRecord) -> Vec<u8> {
     bytes
 }
 
-/// Starts an ACM service at the third host. Returns the path to the second host that the service resolves.
+/// Runs an ACM service at the third host until it has resolved the path to the second host. Returns the path.
 fn real_path(lab: &Lab) -> PathRecord {
     let (socket, config) = (lab.path(8), lab.directory.path().join("config"));
     let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
@@ -80,15 +80,15 @@ fn real_path(lab: &Lab) -> PathRecord {
     client.resolve(None, &to, ResolveOptions::default()).expect("the host can be resolved").path
 }
 
-/// Runs `rdma bw` from the third to the second host. Returns its result and its standard error.
+/// Runs `rdma bw` at the third host with the second host as peer. Returns the JSON result and the standard error.
 fn write(lab: &Lab, service: Option<&Path>) -> (Value, String) {
     write_over(lab, service, "1")
 }
 
-/// Like `write`, but over this number of queue pairs.
+/// Like `write`, but over `queue_pairs` queue pairs.
 fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, String) {
     let mut command = ibfabric(&["rdma", "bw", "--attach", &lab.simulator, "--node", "host-2"]);
-    command.args([HOSTS[1], "-n", "10", "-s", "3000", "-q", queue_pairs, "--format", "json"]);
+    command.args([HOSTS[1], "-n", "10", "-s", "3000", "-q", queue_pairs, "--json"]);
     match service {
         Some(service) => command.arg("--acm").arg(service),
         None => command.env("RDMA_CM_USE_IB_ACM", "1"),
@@ -102,12 +102,12 @@ fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, S
 fn rdma_uses_acm_path_and_falls_back_to_sa() {
     let mut lab = Lab::new("rdma", &[]);
     let path = real_path(&lab);
-    // The second host's service exits, so that the server can attach to the same port.
+    // The second host's service exits, so that only the RDMA server uses the host's port.
     drop(lab.services.pop());
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
     let [good, other, odd] = [11, 12, 13].map(|number| lab.path(number));
-    // The service's path has a smaller MTU than the SA's path.
+    // The MTU of the stub's path is 512 bytes, less than that of the SA's path. So the MTU reveals the path in use.
     let small = PathRecord { mtu: MtuCode(2), ..path };
     let good = OnePath::start(good, small);
     let (found, printed) = write(&lab, Some(&good.socket));
@@ -130,8 +130,8 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
         assert!(found["mtu"].as_u64() > Some(512), "{found}");
         assert!(printed.contains("no path by ACM: ") && printed.contains(why), "{printed}");
     }
-    // The environment variable of librdmacm selects ibacm's usual socket, which does not exist on a machine without
-    // a service.
+    // librdmacm's environment variable `RDMA_CM_USE_IB_ACM` selects ibacm's default socket. If no ACM service runs on
+    // this machine, the program reports that the socket is missing.
     if !fs::exists("/run/ibacm.sock").expect("the directory can be searched") {
         let (_, printed) = write(&lab, None);
         assert!(printed.contains("/run/ibacm.sock: "), "{printed}");
@@ -140,7 +140,7 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
 
 /// Returns the preload library, which provides a umad device for a simulator's port. cargo builds it with the tests.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
+    let test = std::env::current_exe().expect("the path of the test is known");
     let library = test.parent().expect("the path has a parent").join("libib_preload.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
@@ -151,8 +151,8 @@ fn umad_service_and_hca_share_a_node() {
     let mut lab = Lab::new("shared", &[]);
     lab.resolves(&mut lab.client());
     let gid =
-        lab.ctl(&["known", HOSTS[1]])[0]["gid"].as_str().expect("the value is a string").to_owned();
-    let status = ibfabric(&["acm", "ctl", "status", "--format", "json", "--socket"])
+        lab.ctl(&["cache", HOSTS[1]])[0]["gid"].as_str().expect("the value is a string").to_owned();
+    let status = ibfabric(&["acm", "ctl", "status", "--json", "--socket"])
         .arg(lab.path(1))
         .output()
         .expect("the program can be started");
@@ -165,7 +165,7 @@ fn umad_service_and_hca_share_a_node() {
     let hosts = config.join("hosts");
     let options = format!("addr_preload acm_hosts\naddr_data_file {}\n", hosts.display());
     fs::write(config.join("ibacm_opts.cfg"), options).expect("the file can be written");
-    // The second host's service exits, so that the server can attach to the same port.
+    // The second host's service exits, so that only the RDMA server uses the host's port.
     drop(lab.services.pop());
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
@@ -177,7 +177,7 @@ fn umad_service_and_hca_share_a_node() {
     let _service = Running::ready(command);
     for number in 1..=2 {
         let (found, printed) = write(&lab, Some(&socket));
-        assert_eq!(printed, "", "the path is from the service");
+        assert_eq!(printed, "", "the path is not from the service");
         assert!(found["mtu"].as_u64().is_some_and(|mtu| mtu > 512), "{found}");
         let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
         let status = text(&status.expect("the program can be started").stdout);
@@ -189,16 +189,16 @@ fn umad_service_and_hca_share_a_node() {
 fn attached_service_and_program_share_a_node() {
     let lab = Lab::new("beside", &[]);
     let _third = lab.serve(2, &[]).in_service(&lab.path(2), 1);
-    // At both ends of the connection, an ACM service runs on the same node.
+    // The RDMA server and the RDMA client each share their port with an ACM service.
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
     let socket = lab.path(2);
     for _ in 0..2 {
         let (found, printed) = write(&lab, Some(&socket));
-        assert_eq!(printed, "", "the path is from the service");
+        assert_eq!(printed, "", "the path is not from the service");
         assert!(found["mtu"].as_u64() > Some(512), "{found}");
     }
-    // The services still reach each other while a program connects and disconnects.
+    // The ACM services still reach each other after RDMA clients have attached and exited.
     lab.resolves(&mut lab.client());
     let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
     let status = text(&status.expect("the program can be started").stdout);

@@ -57,11 +57,11 @@ fn second_service_with_same_lock_is_rejected() {
 fn systemd_sockets_are_served_and_kept() {
     let lab = Lab::new("inherited", &[]);
     let place = lab.directory.path().join("handed.sock");
-    let listener = UnixListener::bind(&place).expect("the path is free");
+    let listener = UnixListener::bind(&place).expect("the socket path is free");
     let lock = lab.directory.path().join("handed.pid");
     let config = options(&lab, "handed", &format!("lock_file {}\n", lock.display()));
-    // systemd passes sockets as file descriptors from 3. LISTEN_PID is the process ID of the shell, which becomes the
-    // service by `exec`.
+    // Like systemd, the shell passes the socket as file descriptor 3. LISTEN_PID is the process ID of the shell, which
+    // `exec` keeps for the service.
     let words = "exec \"$0\" acm --attach \"$1\" --node host-2 --config \"$2\" --systemd";
     let start = |stdin: Stdio, before: &str| {
         let mut command = Command::new("sh");
@@ -83,7 +83,7 @@ fn systemd_sockets_are_served_and_kept() {
     service.signal("TERM");
     let mut service = service;
     assert!(service.0.wait().expect("the process can be awaited").success());
-    assert!(place.exists(), "the service does not remove a socket that systemd passed");
+    assert!(place.exists(), "the service has removed the socket that systemd passed");
     drop(listener);
     // If LISTEN_PID is another process ID or is missing, the sockets are ignored.
     for before in ["", "export LISTEN_PID=1 LISTEN_FDS=1;"] {
@@ -105,7 +105,7 @@ fn service_survives_exit_of_one_of_two_simulators() {
     let whole: String = guids.into_iter().map(str::to_owned).chain(hosts).collect();
     fs::write(&net, whole).expect("the file can be written");
     let simulator = format!("{}-far", lab.simulator);
-    let sim = Running::start(&["sim", path(&net), "--sm", "--socket", &simulator]);
+    let sim = Running::start(&["sim", path(&net), "--sm", "--name", &simulator]);
     let far = lab.path(8);
     let far_place = ["acm", "--attach", &simulator, "--node", "far-1", "--socket", path(&far)];
     let _far =
@@ -124,8 +124,8 @@ fn service_survives_exit_of_one_of_two_simulators() {
         let from = from.map(name);
         client.resolve(from.as_ref(), &name(to), ResolveOptions::default())
     };
-    // The path of a request with a source starts at the source's port. Without a source, the path starts at the port
-    // that reaches the destination.
+    // If a request names a source, the path starts at the port of the source. If not, the path starts at the port whose
+    // fabric has the destination.
     let near = resolve(None, HOSTS[1]).expect("the first fabric has the host").path;
     let other = resolve(None, "far-1").expect("the second fabric has the host").path;
     assert_ne!(near.sgid, other.sgid);
@@ -146,7 +146,7 @@ fn service_survives_exit_of_one_of_two_simulators() {
         text(&output.expect("the program can be started").stdout).matches(" port 1 pkey").count()
     };
     while count() > 1 {
-        assert!(Instant::now() < end, "the port of the exited simulator is removed");
+        assert!(Instant::now() < end, "the port of the exited simulator is still listed");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(resolve(None, HOSTS[1]).expect("the host can be resolved").path.sgid, near.sgid);
@@ -231,5 +231,5 @@ fn relative_socket_paths_belong_to_working_directory() {
         assert!(text(&output.stdout).contains("host-2"), "{socket}");
     }
     let output = status(&other, "acm.sock");
-    assert_eq!(output.status.code(), Some(2), "the other directory has no service");
+    assert_eq!(output.status.code(), Some(2), "a service is found in the other directory");
 }

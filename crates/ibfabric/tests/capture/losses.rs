@@ -20,14 +20,14 @@ fn stream_lasts_until_reader_closes_pipe() {
         .expect("the program can be started");
     let mut output = stream.stdout.take().expect("standard output is piped");
     let mut start = vec![0; 300_000];
-    output.read_exact(&mut start).expect("so much comes");
+    output.read_exact(&mut start).expect("the program prints 300,000 bytes");
     let mut file = CaptureFile::new(&start[..], &[]).expect("the file is a capture");
     let mut count = 0;
     while let Ok(Some(_)) = file.next_item() {
         count += 1;
     }
     assert!(count > 1000, "{count}");
-    // The reader stops reading, but the server continues.
+    // The test no longer reads from the pipe, but the server continues.
     let messages = || {
         let listed = server.object(&["list"], &[]);
         number(&listed["programs"][0]["qps"][0]["messages"])
@@ -47,7 +47,7 @@ fn stream_lasts_until_reader_closes_pipe() {
     // Packets that were written before the reader closed the pipe count as captured.
     let captured =
         printed.split_once(" packets captured").and_then(|(before, _)| before.rsplit(' ').next());
-    let captured: u64 = captured.and_then(|it| it.parse().ok()).expect("the text is a number");
+    let captured: u64 = captured.and_then(|it| it.parse().ok()).expect("a number is printed");
     assert!(captured > 1000, "{printed}");
     assert!(printed.contains("Broken pipe") && printed.contains("overwritten"), "{printed}");
     client.kill().expect("the process exists");
@@ -56,8 +56,10 @@ fn stream_lasts_until_reader_closes_pipe() {
     assert_eq!(listed["programs"][0]["captures"], Value::Array(Vec::new()));
 }
 
-/// Checks that many queue pairs with very small ring buffers capture each packet or count it as overwritten, and that
-/// the file matches the counters. `IBFABRIC_PACKETS` sets the minimum number of packets.
+/// Checks that each packet is captured or counted as overwritten, although 16 queue pairs use very small ring buffers.
+/// The file has to match the counters.
+///
+/// `IBFABRIC_PACKETS` sets the minimum number of packets.
 #[test]
 fn all_lost_packets_are_counted() {
     const QPS: u64 = 16;
@@ -67,7 +69,7 @@ fn all_lost_packets_are_counted() {
     let file = place.path().join("a.pcapng");
     let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
-    server.object(&["start"], &["-w", path, "--payload", "0", "--ring", "65536"]);
+    server.object(&["start"], &["-w", path, "--payload", "0", "--buffer-size", "65536"]);
     // Each message has two packets.
     let iters = least / 2 / QPS + 1;
     let client = server
@@ -75,8 +77,8 @@ fn all_lost_packets_are_counted() {
         .output()
         .expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
-    let output = ibfabric(&["rdma", "devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp])
-        .args(["--format", "json"])
+    let output = ibfabric(&["rdma", "devinfo", "--from", "127.0.0.1", "--udp-port", &server.udp])
+        .args(["--json"])
         .output()
         .expect("the program can be started");
     let info: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
@@ -109,9 +111,11 @@ fn all_lost_packets_are_counted() {
     );
 }
 
-/// Checks that for each queue pair and direction, the drop counts of packets in a file do not exceed the number of
-/// overwritten packets that `stop` reported. If the statistics at the end of the file are included, the totals are
-/// equal. Also checks that packets are ordered by time.
+/// Compares the drop counts of the packets in a file with the numbers of overwritten packets that `stop` reported.
+///
+/// - For each queue pair and direction, the sum of the drop counts must not exceed the number of overwritten packets.
+/// - With the statistics at the end of the file, the totals must be equal.
+/// - The packets must be ordered by time.
 fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let path = file.to_str().expect("the path is UTF-8");
     let read = |words: &[&str]| {
@@ -121,11 +125,11 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let mut lost = BTreeMap::<String, u64>::new();
     let mut last = 0;
     let mut count = 0_u64;
-    for line in text(&read(&["--format", "json"]).stdout).lines() {
+    for line in text(&read(&["--json"]).stdout).lines() {
         let frame: Value = serde_json::from_str(line).expect("the text is JSON");
         let name = frame["interface"].as_str().expect("the value is a string").to_owned();
         *lost.entry(name).or_default() += number(&frame["lost"]);
-        let time = frame["time"].as_str().expect("a time").replace('.', "");
+        let time = frame["time"].as_str().expect("the frame has a time").replace('.', "");
         let time: u64 = time.parse().expect("the text is a number");
         assert!(time >= last, "frame {} is earlier than the preceding frame", frame["number"]);
         last = time;
@@ -138,14 +142,14 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
             let name = format!("{name} {way}");
             let found = lost.get(&name).copied().unwrap_or(0);
             let overwritten = number(&qp[counts]["overwritten"]);
-            // A drop count belongs to the next captured packet, so packets that are overwritten after the last captured
-            // packet of a direction are in no drop count.
-            assert!(found <= overwritten, "{name}: {found} of {overwritten}");
+            // The drop count of a packet is the number of overwritten packets since the preceding captured packet.
+            // Packets that are overwritten after the last captured packet are in no drop count.
+            assert!(found <= overwritten, "{name}: drop counts {found}, overwritten {overwritten}");
             dropped += found;
         }
     }
     let all = number(&stopped["overwritten"]);
-    assert!(dropped * 2 >= all, "{dropped} of {all}");
+    assert!(dropped * 2 >= all, "drop counts {dropped}, overwritten {all}");
     let printed = text(&read(&["--count", &count.to_string()]).stderr);
     assert!(printed.contains(&format!(" {dropped} missing in the capture")), "{printed}");
     let printed = text(&read(&[]).stderr);
@@ -164,7 +168,7 @@ fn unread_named_pipe_does_not_block_program() {
     assert_eq!(
         output.status.code(),
         Some(2),
-        "the pipe has no reader yet: {}",
+        "the capture has started without a reader: {}",
         text(&output.stderr)
     );
     let reader = rustix::fs::open(
@@ -172,7 +176,7 @@ fn unread_named_pipe_does_not_block_program() {
         rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK,
         rustix::fs::Mode::empty(),
     )
-    .expect("a reader");
+    .expect("the pipe can be opened for reading");
     server.object(&["start"], &["-w", path]);
     let client = server.client(5000, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));

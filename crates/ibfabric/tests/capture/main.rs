@@ -53,7 +53,7 @@ impl Server {
     /// Runs a `capture` subcommand on this server.
     fn capture(&self, words: &[&str], more: &[&str]) -> Output {
         let pid = self.pid();
-        let all = [&["capture"], words, &["--pid", &pid, "--format", "json"], more].concat();
+        let all = [&["capture"], words, &["--pid", &pid, "--json"], more].concat();
         ibfabric(&all).output().expect("the program can be started")
     }
 
@@ -69,12 +69,14 @@ fn packets(path: &Path) -> (BTreeMap<String, u64>, Vec<String>) {
     let bytes = fs::read(path).expect("the file can be read");
     let mut file = CaptureFile::new(&bytes[..], &[]).expect("the file is a capture");
     let (mut counts, mut remarks) = (BTreeMap::new(), Vec::new());
-    while let Some(item) = file.next_item().expect("whole blocks") {
+    while let Some(item) = file.next_item().expect("all blocks are complete") {
         let Item::Frame(frame) = item else { continue };
         remarks.extend(frame.comments.iter().cloned());
         let interface = frame.interface;
-        let name =
-            file.interface(interface).and_then(|it| it.name.clone()).expect("the name is valid");
+        let name = file
+            .interface(interface)
+            .and_then(|it| it.name.clone())
+            .expect("the interface has a name");
         *counts.entry(name).or_default() += 1;
     }
     (counts, remarks)
@@ -84,7 +86,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Checks that the packet counts of each queue pair are consistent.
+/// Checks that the packet counts of a capture or of a queue pair add up.
 fn check_counts(info: &Value) {
     let known = ["captured", "overwritten", "unwritten", "skipped"]
         .map(|key| number(&info[key]))
@@ -109,11 +111,12 @@ fn capture_has_all_counted_packets() {
     let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
     // The capture starts before a client connects, and includes queue pairs that are created later.
-    let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
+    let started =
+        server.object(&["start"], &["-w", path, "--payload", "64", "--buffer-size", "65536"]);
     assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
     let client = server.client(3000, &["-q", "3"]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
-    // The progress of a capture is updated periodically.
+    // The counts of a running capture are updated only periodically, so the test waits for them.
     let has_all = |listed: &Value| listed["programs"][0]["captures"][0]["queue_pairs"] == 4;
     let listed = wait(|| Some(server.object(&["list"], &[])).filter(has_all));
     let program = &listed["programs"][0];
@@ -121,7 +124,7 @@ fn capture_has_all_counted_packets() {
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     let qps = stopped["qps"].as_array().expect("the value is a list");
-    assert_eq!(qps.len(), 4, "three RC queue pairs and queue pair 1: {stopped}");
+    assert_eq!(qps.len(), 4, "expected three RC queue pairs and queue pair 1: {stopped}");
     let (found, _) = packets(&file);
     for qp in qps {
         check_counts(qp);
@@ -131,7 +134,7 @@ fn capture_has_all_counted_packets() {
             assert_eq!(written, number(&qp[counts]["captured"]), "{name} {way}");
         }
         if number(&qp["qpn"]) != 1 {
-            // Each of 3000 messages has two packets. A few packets are retransmitted.
+            // The queue pair receives 3000 messages of two packets each, and possibly retransmitted packets.
             let sent = number(&qp["received"]);
             assert!((6000..9000).contains(&sent), "{qp}");
         }
@@ -170,7 +173,7 @@ fn filters_apply_and_can_be_changed() {
         number(&qp["service_id"]) & 0xffff,
         server.port.parse::<u64>().expect("the text is a port number")
     );
-    // The last messages of a queue pair are recorded independently of captures.
+    // A queue pair records its last messages even if no capture includes it.
     let listed = server.object(&["list"], &["--messages", &qpn]);
     let messages =
         listed["programs"][0]["messages"][0]["messages"].as_array().expect("the value is a list");
@@ -180,8 +183,8 @@ fn filters_apply_and_can_be_changed() {
         assert_eq!((of("operation"), of("status")), (&"rdma_write".into(), &"success".into()));
         assert_eq!((of("bytes"), of("packets")), (&8192.into(), &2.into()));
     }
-    // The capture that selects by service ID has the queue pair. After it stops, another capture can have the queue
-    // pair.
+    // A queue pair is in at most one capture. After the capture `service` has stopped, the capture `one` can include
+    // the queue pair.
     let stopped = server.object(&["stop"], &[&service["capture"].to_string()]);
     check_counts(&stopped);
     assert!(number(&stopped["sent"]) > 0 && number(&stopped["received"]) == 0, "{stopped}");
@@ -212,14 +215,14 @@ fn filters_apply_and_can_be_changed() {
     let bytes = fs::read(path("one")).expect("the file can be read");
     let mut file = CaptureFile::new(&bytes[..], &[]).expect("the file is a capture");
     let mut kept = Vec::new();
-    while let Some(Item::Frame(frame)) = file.next_item().expect("whole blocks") {
+    while let Some(Item::Frame(frame)) = file.next_item().expect("all blocks are complete") {
         let port = frame.content.as_ref().map(|content| content.kept);
-        // Frames are not decoded as RoCEv2 here, since their UDP port is not 4791.
+        // The frames are not decoded as RoCEv2, since their UDP port is neither 4791 nor given to `CaptureFile`.
         kept.push((frame.captured, port.is_ok()));
     }
     let lengths: Vec<_> = kept.iter().map(|(captured, _)| *captured).collect();
-    // The first packet of a message is captured without payload, or with 32 bytes of payload after the command
-    // `change`.
+    // Before the command `change`, the first packet of a message is captured without payload. After it, the packet is
+    // captured with 32 bytes of payload.
     assert!(lengths.contains(&(42 + 28)) && lengths.contains(&(42 + 28 + 32)), "{lengths:?}");
 }
 
@@ -277,7 +280,7 @@ fn trigger_keeps_packets_before_queue_pair_failure() {
     wait(|| running(&server.object(&["list"], &[])).then_some(()));
     let so_far = server.object(&["list"], &[]);
     assert_eq!(so_far["programs"][0]["captures"][0]["captured"], Value::from(0), "{so_far}");
-    // The client disconnects, so the queue pair of the server stops, too.
+    // The client gets SIGTERM and disconnects, which also ends the queue pair of the server.
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
     client.wait().expect("the process can be awaited");
     // The file contains as many packets as the capture has counted.
@@ -302,7 +305,7 @@ fn interrupted_client_leaves_no_queue_pair() {
     };
     wait(|| connected(true));
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
-    assert_eq!(client.wait().expect("the process can be awaited").code(), Some(2));
+    assert_eq!(client.wait().expect("the process can be awaited").code(), Some(143));
     wait(|| connected(false));
     let listed = server.object(&["list"], &[]);
     assert_eq!(listed["programs"][0]["qps"], Value::Array(Vec::new()), "{listed}");

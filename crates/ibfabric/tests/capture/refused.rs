@@ -17,7 +17,7 @@ fn unusable_options_are_rejected_with_reason() {
     let message = format!("ibfabric: cannot create {}: No such file", inside("no/where"));
     refused(&["-w", &inside("no/where")], &message);
     refused(&["-w", &inside("a"), "--payload", "5000"], "expected a number of 0 to 4096");
-    refused(&["-w", &inside("a"), "--ring", "100000"], "expected a power of two");
+    refused(&["-w", &inside("a"), "--buffer-size", "100000"], "expected a power of two");
     refused(&["-w", &inside("a"), "-b", "files:3"], "a condition that starts the next file");
     refused(&["-w", &inside("a"), "-b", "sizes:3"], "expected duration:S");
     for limit in ["files:3", "foo:2", "packets", "packets:x"] {
@@ -60,7 +60,7 @@ fn unusable_options_are_rejected_with_reason() {
     let output = server.capture(&["stop"], &[]);
     let stopped: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(output.status.code(), Some(1));
-    let error = stopped["error"].as_str().expect("an error");
+    let error = stopped["error"].as_str().expect("an error is reported");
     assert!(error.starts_with("/dev/full: byte 0: No space left"), "{error}");
     check_counts(&stopped);
     assert_eq!(number(&stopped["captured"]), 0);
@@ -112,7 +112,7 @@ fn arguments_of_any_bytes_do_not_panic() {
     let words = ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", "19591"];
     let mut command = ibfabric(&words);
     let mut child = command
-        .arg("--capture")
+        .arg("--pcap")
         .arg(&file)
         .stdout(Stdio::piped())
         .spawn()
@@ -126,19 +126,17 @@ fn arguments_of_any_bytes_do_not_panic() {
         ibfabric(&["capture", "list", "--pid", &pid]).output().expect("the program can be started");
     let printed = text(&output.stdout);
     assert!(output.status.success() && printed.contains("rdma serve"), "{printed}");
-    assert!(!printed.lines().next().expect("a line").contains('\x1b'), "{printed:?}");
+    assert!(!printed.lines().next().expect("a line is printed").contains('\x1b'), "{printed:?}");
     Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
     assert!(child.wait().expect("the process can be awaited").success());
 }
 
-/// If a program cannot write the file of its option --capture, its exit status reports the error.
+/// If a program cannot write the file of its option --pcap, its exit status reports the error.
 #[test]
 fn unwritten_own_capture_is_reported() {
     let server = Server::start();
-    let output = server
-        .client(10, &["--capture", "/dev/full"])
-        .output()
-        .expect("the program can be started");
+    let output =
+        server.client(10, &["--pcap", "/dev/full"]).output().expect("the program can be started");
     let printed = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(

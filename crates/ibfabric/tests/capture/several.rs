@@ -61,7 +61,7 @@ fn concurrent_captures_are_independent() {
     let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let server = Server::start();
     let first = server.object(&["start"], &["-w", &path("a")]);
-    assert_eq!(first["waits"], Value::Null, "management datagrams are captured");
+    assert_eq!(first["waits"], Value::Null, "the capture does not include queue pair 1");
     let output = server.capture(&["start"], &["-w", &path("b"), "--qpn", "1"]);
     let second: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     let printed = text(&output.stderr);
@@ -82,7 +82,7 @@ fn concurrent_captures_are_independent() {
     let stopped = server.object(&["stop"], &[&second["capture"].to_string()]);
     assert!(
         number(&stopped["captured"]) > 4,
-        "the MADs of the connection setup are captured: {stopped}"
+        "the MADs of the connection setup are not captured: {stopped}"
     );
     // The number of captures of a program is limited. A list of many captures is sent in several replies.
     for number in 0..64 {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// An RTRS server with two HCAs, and its ports, which are unique among tests.
+/// An RTRS server with two HCAs, its UDP port and its RDMA CM port. Other tests use other ports.
 struct Storage {
     process: Running,
     ports: [String; 2],
@@ -28,7 +28,7 @@ impl Storage {
 
 fn listed(process: &Running) -> Vec<Value> {
     let pid = process.0.id().to_string();
-    let output = ibfabric(&["capture", "list", "--pid", &pid, "--format", "json"]).output();
+    let output = ibfabric(&["capture", "list", "--pid", &pid, "--json"]).output();
     let output = output.expect("the program can be started");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let listed: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
@@ -38,7 +38,7 @@ fn listed(process: &Running) -> Vec<Value> {
 /// Runs a `capture` subcommand on a program.
 fn captures(process: &Running, words: &[&str]) -> Value {
     let pid = process.0.id().to_string();
-    let all = [&["capture"], words, &["--pid", &pid, "--format", "json"]].concat();
+    let all = [&["capture"], words, &["--pid", &pid, "--json"]].concat();
     let output = ibfabric(&all).output().expect("the program can be started");
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("the text is JSON")
@@ -65,8 +65,8 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let (server, started, own) = (path("server"), path("started"), path("bench"));
-    let storage = Storage::start(&["--capture", &server, "--capture-payload", "0"]);
-    let words = ["--rw", "randrw", "--runtime", "3", "--capture", &own, "--capture-payload", "16"];
+    let storage = Storage::start(&["--pcap", &server, "--pcap-payload", "0"]);
+    let words = ["--rw", "randrw", "--runtime", "3", "--pcap", &own, "--pcap-payload", "16"];
     let bench = storage.client(&["rtrs", "bench"], &words).stderr(Stdio::piped()).spawn();
     let bench = Running(bench.expect("the program can be started"));
     // Both paths carry requests: each has completed more messages than the connection setup needs.
@@ -78,7 +78,7 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let adapters = wait(|| Some(listed(&storage.process)).filter(have_requests));
     assert_eq!(adapters[0]["address"], "127.0.0.1");
     assert_eq!(adapters[1]["address"], "127.0.0.3");
-    // The capture of the option --capture has all queue pairs until it is stopped. Only then can another capture have
+    // The capture of the option --pcap has all queue pairs until it is stopped. Only then can another capture have
     // them.
     assert!(adapters[1]["qps"][0]["captured"].as_bool().expect("the value is a boolean"));
     let number = captures(&storage.process, &["start", "-w", &started])["capture"].to_string();
@@ -107,7 +107,10 @@ fn one_hca_of_a_server_is_captured_alone() {
     let path = place.path().join("a").to_str().expect("the path is UTF-8").to_owned();
     let storage = Storage::start(&[]);
     captures(&storage.process, &["start", "-w", &path, "--device", "127.0.0.3"]);
-    let bench = storage.client(&["rtrs", "bench"], &["--runtime", "0.5"]).output().expect("runs");
+    let bench = storage
+        .client(&["rtrs", "bench"], &["--runtime", "0.5"])
+        .output()
+        .expect("the program can be started");
     assert!(bench.status.success(), "{}", text(&bench.stderr));
     captures(&storage.process, &["stop"]);
     assert_eq!(adapters_in(Path::new(&path)), ["127.0.0.3"]);
@@ -118,7 +121,7 @@ fn nbd_is_listed_and_captured() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let storage = Storage::start(&[]);
-    let words = ["--socket", &path("nbd"), "--capture", &path("own")];
+    let words = ["--socket", &path("nbd"), "--pcap", &path("own")];
     let nbd = Running::ready(storage.client(&["nbd"], &words));
     let adapters = listed(&nbd);
     assert_eq!(adapters.len(), 2);
@@ -132,8 +135,8 @@ fn hosts_of_up_are_listed_and_captured() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let name = format!("capture-test-{}", std::process::id());
-    let words = ["up", "--no-http", "--socket", &name, "--size", "16M", "--nbd", &path("nbd")];
-    let mut up = ibfabric(&[&words[..], &["--capture", &path("own")]].concat());
+    let words = ["up", "--no-http", "--name", &name, "--size", "16M", "--nbd", &path("nbd")];
+    let mut up = ibfabric(&[&words[..], &["--pcap", &path("own")]].concat());
     let mut child = up.stdout(Stdio::piped()).spawn().expect("the program can be started");
     let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
     let up = Running(child);
@@ -145,7 +148,7 @@ fn hosts_of_up_are_listed_and_captured() {
     fn is_rc(qp: &Value) -> bool {
         qp["type"] == "RC" && qp["captured"] == true
     }
-    assert_eq!(adapters.iter().filter(connected).count(), 4, "both ends of the device's two paths");
+    assert_eq!(adapters.iter().filter(connected).count(), 4, "expected both ends of two paths");
     let started = captures(&up, &["start", "-w", &path("started")]);
     assert!(
         started["waits"].as_str().is_some_and(|why| why.contains("already captured by capture 1"))
@@ -165,8 +168,7 @@ fn file_of_another_capture_is_rejected() {
     one.object(&["start"], &["-w", &path]);
     let output = other.capture(&["start"], &["-w", &path]);
     assert_eq!(output.status.code(), Some(2));
-    let client =
-        other.client(10, &["--capture", &path]).output().expect("the program can be started");
+    let client = other.client(10, &["--pcap", &path]).output().expect("the program can be started");
     assert_eq!(client.status.code(), Some(2));
     let client = one.client(10, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
@@ -181,7 +183,7 @@ fn full_disk_keeps_all_whole_packets() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = place.path().join("a").to_str().expect("the path is UTF-8").to_owned();
     let server = Server::start();
-    let client = server.client(100, &["--capture", &path]);
+    let client = server.client(100, &["--pcap", &path]);
     let words: Vec<_> = client.get_args().map(|word| word.to_string_lossy()).collect();
     let program = env!("CARGO_BIN_EXE_ibfabric");
     let script = format!("trap '' XFSZ; ulimit -f {KIB}; exec '{program}' {}", words.join(" "));
@@ -191,7 +193,7 @@ fn full_disk_keeps_all_whole_packets() {
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("File too large"), "{printed}");
     let length = fs::metadata(&path).expect("the file exists").len();
-    // 4400 bytes is the maximum size of a packet.
+    // The next packet did not fit. A packet takes at most 4400 bytes of the file.
     assert!((KIB * 1024 - 4400..=KIB * 1024).contains(&length), "{length}");
     let (found, _) = packets(Path::new(&path));
     assert!(found.values().sum::<u64>() > KIB / 5, "{found:?}");

@@ -1,5 +1,8 @@
 //! Runs the program, and checks its standard output, standard error and exit status.
 
+mod global;
+#[path = "../program/mod.rs"]
+mod program;
 mod route;
 
 use std::fs;
@@ -16,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("the output is UTF-8")
 }
 
-/// A directory with a generated fabric.
+/// A temporary directory for generated fabrics and other files of a test.
 struct Directory(tempfile::TempDir);
 
 impl Directory {
@@ -44,7 +47,7 @@ impl Directory {
 
 /// Runs `route`; returns the exit status and the JSON output.
 fn route(words: &[&str]) -> (Option<i32>, Value) {
-    let output = ibfabric(&[&["route"], words, &["--format", "json"]].concat());
+    let output = ibfabric(&[&["route"], words, &["--json"]].concat());
     let report = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("no JSON: {}", text(&output.stderr)));
     (output.status.code(), report)
@@ -60,24 +63,25 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     let lfts = Path::new(&dumps).join("opensm-lfts.dump").display().to_string();
     let levels = Path::new(&dumps).join("ibfabric-levels.dump").display().to_string();
     let check = |words: &[&str]| ibfabric(&[&["check", &net, "--lfts"], words].concat());
-    let output = check(&[&lfts, "--levels", &levels]);
+    let output = check(&[&lfts, "--sl-file", &levels]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-    // Without --levels, all packets use one service level, and the same tables can cause a deadlock.
+    // Without --sl-file, all packets use one service level, and the same tables can cause a deadlock.
     assert_eq!(check(&[&lfts]).status.code(), Some(1));
+    // In the damaged file, the entry for LID 1 of one switch names port 200, which the switch does not have.
     let good = fs::read_to_string(&lfts).expect("the file can be read");
-    let at = good.find("\n0x0001 ").expect("LID 1") + 1;
+    let at = good.find("\n0x0001 ").expect("an LFT has an entry for LID 1") + 1;
     let damaged = format!("{}0x0001 200{}", &good[..at], &good[at + 10..]);
     let damaged = directory.file("damaged", damaged);
-    let output = check(&[&damaged, "--levels", &levels]);
+    let output = check(&[&damaged, "--sl-file", &levels]);
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(printed.contains("pairs of a switch and a LID that are broken"), "{printed}");
     // A file that is truncated within a line is malformed. If it is truncated at the end of a line, it lacks entries.
-    let cut = good[..good.len() * 3 / 4].rfind('\n').expect("lines") + 1;
+    let cut = good[..good.len() * 3 / 4].rfind('\n').expect("the file has lines") + 1;
     let broken = directory.file("broken", &good[..cut + 4]);
-    assert_eq!(check(&[&broken, "--levels", &levels]).status.code(), Some(2));
+    assert_eq!(check(&[&broken, "--sl-file", &levels]).status.code(), Some(2));
     let cut = directory.file("cut", &good[..cut]);
-    let output = check(&[&cut, "--levels", &levels, "--format", "json"]);
+    let output = check(&[&cut, "--sl-file", &levels, "--json"]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
     let shown = text(&output.stderr);
     assert!(shown.contains(": the table of switch ") && shown.contains("cut: line "), "{shown}");
@@ -123,10 +127,10 @@ fn example_fabrics_equal_output_of_gen() {
     let readme = fs::read_to_string(examples.join("README.md")).expect("the file can be read");
     let mut checked = 0;
     for line in readme.lines().filter_map(|line| line.strip_prefix("ibfabric gen ")) {
-        let (words, file) = line.split_once(" -o ").expect("an output file");
+        let (words, file) = line.split_once(" -o ").expect("the command names its output file");
         let words: Vec<&str> = words.split(' ').collect();
         let made = ibfabric(&[&["gen"], &words[..]].concat());
-        let committed = fs::read(examples.join(file)).expect("the example");
+        let committed = fs::read(examples.join(file)).expect("the file can be read");
         assert!(
             made.stdout == committed,
             "{file} differs from the output of `ibfabric gen {}`",
@@ -142,7 +146,7 @@ fn dash_names_standard_streams() {
     let directory = Directory::new();
     let net = directory.fabric(&["mesh", "3x3"]);
     let output = ibfabric(&["gen", "mesh", "3x3", "-o", "-"]);
-    assert_eq!(output.stdout, fs::read(&net).expect("generated"));
+    assert_eq!(output.stdout, fs::read(&net).expect("the file can be read"));
     let output = ibfabric(&["check", "-", "--lfts", "-"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("is used for two files"));
@@ -154,11 +158,18 @@ fn strict_requires_every_switch_to_reach_every_lid() {
     let net = directory.fabric(&["xgft", "4,4", "1,4"]);
     let dumps = directory.path("dumps");
     assert_eq!(route(&[&net, "--dump-dir", &dumps]).0, Some(0));
-    let whole = fs::read_to_string(format!("{dumps}/opensm-lfts.dump")).expect("dumped");
+    let whole =
+        fs::read_to_string(format!("{dumps}/opensm-lfts.dump")).expect("the file can be read");
     // The last switch in the file is a spine. Removes its entries for the LIDs of other spines.
-    let spines = whole.rfind("Unicast lids").expect("a block");
+    let spines = whole.rfind("Unicast lids").expect("the file has tables");
     let (head, block) = whole.split_at(spines);
-    let own = block.split("switch Lid ").nth(1).expect("a LID").split(' ').next().expect("one");
+    let own = block
+        .split("switch Lid ")
+        .nth(1)
+        .expect("the table names the LID of its switch")
+        .split(' ')
+        .next()
+        .expect("`split` returns at least one part");
     let own = format!("0x{:04x} ", own.parse::<u16>().expect("the text is a number"));
     let keep = |line: &&str| !line.contains("'spine") || line.starts_with(&own);
     let block: Vec<&str> =
@@ -180,7 +191,8 @@ fn check_uses_lids_of_the_fabric_file() {
     let net = directory.fabric(&["xgft", "2,2", "1,2"]);
     let dumps = directory.path("dumps");
     assert_eq!(route(&[&net, "--dump-dir", &dumps]).0, Some(0));
-    let lfts = fs::read_to_string(format!("{dumps}/opensm-lfts.dump")).expect("dumped");
+    let lfts =
+        fs::read_to_string(format!("{dumps}/opensm-lfts.dump")).expect("the file can be read");
     let list = format!("{dumps}/opensm-subnet.lst");
     let check = |fabric: &str, tables: &str| {
         let file = directory.file("tables", tables);
@@ -188,8 +200,8 @@ fn check_uses_lids_of_the_fabric_file() {
         (output.status.code(), text(&output.stderr))
     };
     assert_eq!(check(&list, &lfts).0, Some(0));
-    // In the tables, LID 3 is replaced by another LID. The ibnetdiscover file contains LIDs, so this is an error. The
-    // net file contains no LIDs, so the tables can belong to another assignment of LIDs.
+    // In the tables, LID 3 is replaced by LID 0x33. The subnet list contains LIDs, so `check` reports a problem. The
+    // net file contains no LIDs, so `check` assumes that the tables belong to another assignment of LIDs.
     let moved = lfts.replace("\n0x0003 ", "\n0x0033 ");
     assert_eq!(check(&list, &moved).0, Some(1));
     let (code, errors) = check(&net, &moved);
@@ -197,13 +209,14 @@ fn check_uses_lids_of_the_fabric_file() {
     let twice = lfts.replacen("\n0x0003 ", "\n0x0004 ", 1);
     let (code, errors) = check(&net, &twice);
     assert!(code == Some(0) && errors.contains("line 5: LID 0x0004 is port GUID "), "{errors}");
-    assert_eq!(check(&net, "").0, Some(2), "an empty file is rejected");
+    assert_eq!(check(&net, "").0, Some(2), "an empty file is not rejected");
 }
 
 #[test]
 fn unwritable_help_has_status_2() {
     for words in [&["--help"][..], &["--version"], &["rdma", "bw", "--help"], &["help"]] {
-        let full = fs::File::options().write(true).open("/dev/full").expect("a device");
+        let full =
+            fs::File::options().write(true).open("/dev/full").expect("the file can be opened");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
         let output = command.args(words).stdout(full).output().expect("the program can be started");
         let shown = text(&output.stderr);
@@ -222,8 +235,8 @@ fn interrupt_before_ready_fails() {
     let name = format!("cli-test-{}", std::process::id());
     let nbd = directory.path("nbd");
     for words in [
-        &["sim", &net, "--sm", "--socket", &name][..],
-        &["up", &net, "--no-http", "--socket", &name, "--nbd", &nbd],
+        &["sim", &net, "--sm", "--name", &name][..],
+        &["up", &net, "--no-http", "--name", &name, "--nbd", &nbd],
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
         let piped = command.args(words).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -233,7 +246,7 @@ fn interrupt_before_ready_fails() {
         rustix::process::kill_process(process, rustix::process::Signal::INT)
             .expect("the process exists");
         let output = child.wait_with_output().expect("the process can be awaited");
-        // The exit status is 0 only if the program was READY before the signal.
+        // The exit status is 0 if and only if the program printed READY before it received the signal.
         let was_ready = text(&output.stdout).contains("READY");
         assert_eq!(output.status.code() == Some(0), was_ready, "{words:?}");
     }
@@ -244,8 +257,11 @@ fn absurd_numbers_and_endless_files_are_refused() {
     let directory = Directory::new();
     let net = directory.fabric(&["xgft", "2,2", "1,2"]);
     let cases: [(&[&str], &str); 4] = [
-        (&["rtrs", "serve", "--export", "a=mem:1M", "--spin", "99999999999"], "--spin"),
-        (&["rdma", "serve", "--spin", "60000000"], "--spin"),
+        (
+            &["rtrs", "serve", "--export", "a=mem:1M", "--busy-poll-us", "99999999999"],
+            "--busy-poll-us",
+        ),
+        (&["rdma", "serve", "--busy-poll-us", "60000000"], "--busy-poll-us"),
         (&["sim", &net, "--random-faults", "18446744073709551615"], "--random-faults"),
         (
             &[

@@ -73,7 +73,7 @@ fn credit_loop_is_printed_with_status_1() {
 fn failed_engines_are_named_and_next_is_used() {
     let directory = Directory::new();
     let net = directory.fabric(&["torus", "4x4"]);
-    let output = ibfabric(&["route", &net, "--engine", "ftree,updn", "--format", "json"]);
+    let output = ibfabric(&["route", &net, "--engine", "ftree,updn", "--json"]);
     let errors = text(&output.stderr);
     assert!(errors.contains("ftree cannot route this subnet"), "{errors}");
     assert!(errors.contains("updn cannot route this subnet"), "{errors}");
@@ -88,7 +88,7 @@ fn failed_engines_are_named_and_next_is_used() {
     for engine in ["ftree", "lash"] {
         let tree = directory.fabric(&["xgft", "4,4", "1,4"]);
         let (_, report) = route(&[&tree, "--engine", engine, "--lmc", "1"]);
-        assert_eq!(report["engine"], "minhop", "{engine} does not support an LMC");
+        assert_eq!(report["engine"], "minhop", "{engine} has routed a subnet with an LMC");
     }
 }
 
@@ -179,12 +179,17 @@ fn kept_lfts_change_only_if_necessary() {
     route(&[&damaged, "--guid2lid", &guids, "--dump-dir", &anew]);
     let lines = |directory: &str| -> Vec<String> {
         let text = fs::read_to_string(Path::new(directory).join("opensm-lfts.dump"));
-        text.expect("a dump").lines().map(str::to_owned).collect()
+        text.expect("the file can be read").lines().map(str::to_owned).collect()
     };
     let changed =
         |other: &str| lines(&before).iter().zip(lines(other)).filter(|(a, b)| **a != *b).count();
-    assert!(changed(&kept) > 0, "the removed links carried routes");
-    assert!(changed(&kept) * 2 < changed(&anew), "{} of {}", changed(&kept), changed(&anew));
+    assert!(changed(&kept) > 0, "no LFT entry has changed, although links were removed");
+    assert!(
+        changed(&kept) * 2 < changed(&anew),
+        "LFT entries changed: {} with --keep-lfts, {} without",
+        changed(&kept),
+        changed(&anew)
+    );
 }
 
 #[test]
@@ -192,7 +197,7 @@ fn invalid_guid_file_lines_are_named_and_ignored() {
     let directory = Directory::new();
     let net = directory.fabric(&["mesh", "4x4"]);
     let roots = directory.file("roots", "# roots\n0x0002c90000200000\nrubbish\n");
-    let output = ibfabric(&["route", &net, "--engine", "updn", "-a", &roots, "--format", "json"]);
+    let output = ibfabric(&["route", &net, "--engine", "updn", "-a", &roots, "--json"]);
     let errors = text(&output.stderr);
     assert!(errors.contains("roots:3: found `rubbish`"), "{errors}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
@@ -231,12 +236,17 @@ fn fabric_is_read_from_standard_input() {
     let directory = Directory::new();
     let net = fs::read(directory.fabric(&["xgft", "3,3", "1,3"])).expect("the file can be read");
     let mut child = Command::new(env!("CARGO_BIN_EXE_ibfabric"))
-        .args(["route", "-", "--format", "json"])
+        .args(["route", "-", "--json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program runs");
-    child.stdin.take().expect("a pipe").write_all(&net).expect("the program reads its input");
+    child
+        .stdin
+        .take()
+        .expect("standard input is piped")
+        .write_all(&net)
+        .expect("the program reads its input");
     let output = child.wait_with_output().expect("the process can be awaited");
     assert_eq!(output.status.code(), Some(0));
 }
@@ -305,9 +315,9 @@ fn vl_mapping_determines_deadlocks() {
     assert_eq!(status, Some(1), "all service levels share one VL: {report}");
     let levels = format!("{dumps}/ibfabric-levels.dump");
     let lfts = format!("{dumps}/opensm-lfts.dump");
-    let words = ["check", &net, "--lfts", &lfts, "--levels", &levels, "--sl2vl", &file];
+    let words = ["check", &net, "--lfts", &lfts, "--sl-file", &levels, "--sl2vl", &file];
     assert_eq!(ibfabric(&words).status.code(), Some(1));
-    // A later run whose engine assigns no service levels removes the levels file of an earlier run.
+    // minhop assigns no service levels, so this run removes the levels file that the run with lash has written.
     route(&[&net, "--engine", "minhop", "--dump-dir", &dumps]);
     assert!(!Path::new(&levels).exists());
 }
@@ -352,14 +362,14 @@ fn messages_in_a_fabric_file_are_reported() {
     let whole = ibfabric(&["route", &net]);
     assert_eq!(whole.status.code(), Some(0), "{}", text(&whole.stderr));
     let message = "ibwarn: [917] mad_rpc: _do_madrpc failed; dport (Lid 3)";
-    let before = fs::read_to_string(&net).expect("a fabric");
-    let (first, rest) = before.split_at(before.find("\n[").expect("a port line") + 1);
+    let before = fs::read_to_string(&net).expect("the file can be read");
+    let (first, rest) = before.split_at(before.find("\n[").expect("a port is listed") + 1);
     fs::write(&net, format!("{message}\n{first}{message}\n{rest}"))
         .expect("the file can be written");
     let output = ibfabric(&["route", &net]);
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    // The last line contains durations, which differ from run to run.
+    // The line "read in …" contains durations, which differ from run to run.
     let results = |output: &Output| {
         let lines = text(&output.stdout);
         lines.lines().filter(|line| !line.starts_with("read in")).map(str::to_owned).collect()

@@ -25,7 +25,7 @@ pub(crate) struct Step {
     pub(crate) background: bool,
 }
 
-/// Returns the blocks of a text, or an error for a block that is not closed.
+/// Returns the code blocks of a text. Fails if a fence is indented or a block is not closed.
 pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Block)> = None;
@@ -64,7 +64,7 @@ impl Block {
         self.info.split_whitespace().next().unwrap_or("")
     }
 
-    /// Returns the file to which the block is written, from the attribute `file=NAME`.
+    /// Returns NAME of the attribute `file=NAME`: the test writes the block to this file.
     pub(crate) fn file(&self) -> Option<&str> {
         self.info.split_whitespace().skip(1).find_map(|word| word.strip_prefix("file="))
     }
@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn session_has_commands_with_output() {
         let text = "a\n```console\n$ one &\nREADY\n$ two \\\n>   three  # exit status: 2, and why\n\n$ four\n```\n";
-        let blocks = blocks(text).expect("blocks");
+        let blocks = blocks(text).expect("all blocks are closed");
         assert_eq!((blocks.len(), blocks[0].line, blocks[0].language()), (1, 2, "console"));
-        let steps = blocks[0].steps().expect("steps");
+        let steps = blocks[0].steps().expect("the block is valid");
         assert_eq!(steps.len(), 3);
         assert_eq!((steps[0].line, steps[0].background), (3, true));
         assert_eq!(steps[0].output, Some(vec!["READY".to_owned()]));
@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn block_without_prompts_has_commands_only() {
         let list = "```console\none  # what for\n# a remark\ntwo && three\n```\n";
-        let steps = blocks(list).expect("blocks")[0].steps().expect("steps");
+        let steps =
+            blocks(list).expect("all blocks are closed")[0].steps().expect("the block is valid");
         let commands: Vec<_> = steps.iter().map(|step| step.command.as_str()).collect();
         assert_eq!(commands, ["one  # what for", "two && three"]);
         assert!(!steps[1].background);
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn files_have_names() {
-        let file = &blocks("````text file=a.conf\n```\n````\n").expect("blocks")[0];
+        let file = &blocks("````text file=a.conf\n```\n````\n").expect("all blocks are closed")[0];
         assert_eq!((file.file(), &file.lines[..]), (Some("a.conf"), &["```".to_owned()][..]));
     }
 
@@ -167,9 +168,10 @@ mod tests {
     fn invalid_blocks_are_reported() {
         assert_eq!(blocks("\n```console\n$ a\n"), Err("2: the block is not closed".to_owned()));
         assert!(blocks("* a\n  ```\n  ```\n").is_err());
-        let lost = &blocks("```console\nlost\n$ a\n```").expect("blocks")[0];
-        assert!(lost.steps().expect_err("no command").starts_with("2: found output"));
-        let silent = &blocks("```console\n$ ibfabric sim a &\n```").expect("blocks")[0];
-        assert!(silent.steps().expect_err("nothing to wait for").starts_with("2: found a command"));
+        let lost = &blocks("```console\nlost\n$ a\n```").expect("all blocks are closed")[0];
+        assert!(lost.steps().expect_err("output needs a command").starts_with("2: found output"));
+        let silent =
+            &blocks("```console\n$ ibfabric sim a &\n```").expect("all blocks are closed")[0];
+        assert!(silent.steps().expect_err("output is required").starts_with("2: found a command"));
     }
 }

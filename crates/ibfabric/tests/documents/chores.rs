@@ -1,8 +1,8 @@
 //! Checks the cargo commands of documents without running them, since this test runs under cargo itself. The packages
 //! and targets in these commands have to exist.
 //!
-//! The command `cargo run --package ibfabric -- …` is no such command: the test replaces it by the program that cargo
-//! built for the test. A test of xtask parses the lines of `cargo xtask`.
+//! Only the command `cargo run --package ibfabric -- …` is run: the test replaces it by the program that cargo built
+//! for the test. For `cargo xtask`, a test of the package xtask checks the arguments.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
     command.split_whitespace().skip_while(|word| word.contains('=') && !word.starts_with('-'))
 }
 
-/// Checks that the packages, tests, benchmarks and examples of a command exist.
+/// Checks that the packages, tests, benchmarks and examples that a cargo command names exist.
 pub(crate) fn check(root: &Path, command: &str) -> Result<(), String> {
     let mut words = words(command);
     if words.next() == Some(".ci/run") {
@@ -95,7 +95,7 @@ mod tests {
         ] {
             assert!(check(&root, bad).is_err(), "{bad}");
         }
-        assert!(!is_chore("cargo run --release --package ibfabric -- up --check"));
+        assert!(!is_chore("cargo run --release --package ibfabric -- selftest"));
         assert!(!is_chore("ibfabric gen torus 4x4"));
     }
 }

@@ -32,7 +32,7 @@ fn shown(text: &str) -> Option<(String, Vec<String>)> {
 #[test]
 fn examples_print_what_they_show() {
     let root = root();
-    let test = std::env::current_exe().expect("the test has a path");
+    let test = std::env::current_exe().expect("the path of the test is known");
     let built =
         test.parent().and_then(Path::parent).expect("the path has a parent").join("examples");
     let (mut found, mut run, mut wrong) = (0, 0, String::new());
@@ -41,8 +41,10 @@ fn examples_print_what_they_show() {
         // Examples that need a file or an HCA show their command without `$ `. They are not run.
         let Some((command, lines)) = shown(&text) else { continue };
         found += 1;
-        let name = source.file_stem().and_then(|name| name.to_str()).expect("the name is valid");
-        let package = source.ancestors().nth(2).and_then(Path::file_name).expect("in a package");
+        let name =
+            source.file_stem().and_then(|name| name.to_str()).expect("the file name is UTF-8");
+        let package =
+            source.ancestors().nth(2).and_then(Path::file_name).expect("the path has a package");
         let expected = format!("cargo run -p {} --example {name}", package.display());
         if command != expected {
             wrong += &format!("{}: found `{command}`, expected `{expected}`\n", source.display());

@@ -45,8 +45,11 @@ fn line_fits(shown: &str, printed: &str) -> bool {
 }
 
 impl Numbers {
-    /// Returns the form of a line that is compared, without trailing blanks and tabs. If numbers vary, each number is
-    /// replaced by `#`, and several blanks by one, since the widths of columns vary, too.
+    /// Returns a line in the form in which lines are compared. Trailing whitespace is removed.
+    ///
+    /// - With [`Numbers::Count`], each tab is replaced by four blanks.
+    /// - With [`Numbers::Vary`], each number is replaced by `#`. Each run of whitespace is replaced by one blank, since
+    ///   the widths of columns vary with the numbers.
     fn plain(self, line: &str) -> String {
         let line = line.trim_end();
         if self == Self::Count {
@@ -63,7 +66,7 @@ impl Numbers {
             }
             if !number.is_empty() {
                 plain.push('#');
-                // A full stop or a unit is not a part of the number.
+                // A full stop or a unit after the digits is not a part of the number.
                 let decimal = !number.starts_with("0x");
                 let kept = number.trim_end_matches(|last: char| {
                     last == '.' || last == 'x' || decimal && last.is_ascii_alphabetic()
@@ -83,7 +86,7 @@ impl Numbers {
 
 /// Returns the difference: lines after `-` are only in the document, lines after `+` only in the output.
 pub(crate) fn difference(shown: &[String], printed: &[&str], numbers: Numbers) -> String {
-    // Computes the longest common subsequence of lines, in quadratic time, since documents are short.
+    // Computes the longest common subsequence of lines. Outputs are short, so quadratic time is sufficient.
     let (rows, columns) = (shown.len(), printed.len());
     let mut common = vec![vec![0_usize; columns + 1]; rows + 1];
     let same = |row: usize, column: usize| {

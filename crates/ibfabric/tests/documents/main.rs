@@ -23,8 +23,8 @@ use expected::Numbers;
 use marks::MARKS;
 use shell::{Pace, Shell};
 
-/// The directories of documents, relative to the root of the repository.
-const PLACES: [&str; 3] = [".", "docs", "examples"];
+/// The directories of documents, relative to the root of the repository. Their subdirectories are searched, too.
+const PLACES: [&str; 2] = ["docs", "examples"];
 
 /// Documents whose blocks are not run.
 const WITHOUT_BLOCKS: [&str; 1] = ["CHANGELOG.md"];
@@ -33,7 +33,8 @@ const WITHOUT_BLOCKS: [&str; 1] = ["CHANGELOG.md"];
 const BESIDE: usize = 3;
 
 /// Users follow these documents line by line, so they are also run with pasted blocks and with slowly typed lines.
-const FOLLOWED: [&str; 1] = ["docs/tutorial.md"];
+const FOLLOWED: [&str; 3] =
+    ["docs/tutorials/first-ten-minutes.md", "docs/tutorials/storage.md", "docs/tutorials/ci.md"];
 
 /// The pause between two slowly typed lines.
 const PAUSE: Duration = Duration::from_secs(3);
@@ -60,16 +61,21 @@ fn root() -> PathBuf {
 /// Returns the paths of the documents, relative to the root of the repository.
 fn documents(root: &Path) -> Vec<String> {
     let mut documents = Vec::new();
-    for place in PLACES {
-        for entry in fs::read_dir(root.join(place)).expect("the directory can be read") {
-            let name = entry
-                .expect("the directory can be read")
-                .file_name()
-                .into_string()
-                .expect("the name is UTF-8");
-            if name.ends_with(".md") && !WITHOUT_BLOCKS.contains(&name.as_str()) {
-                documents.push(if place == "." { name } else { format!("{place}/{name}") });
-            }
+    let mut queue: Vec<PathBuf> = PLACES.iter().map(|place| root.join(place)).collect();
+    let beside_readme = fs::read_dir(root).expect("the directory can be read");
+    let mut files: Vec<PathBuf> = beside_readme.flatten().map(|entry| entry.path()).collect();
+    while let Some(directory) = queue.pop() {
+        let entries = fs::read_dir(directory).expect("the directory can be read").flatten();
+        let (subdirectories, found): (Vec<_>, Vec<_>) =
+            entries.map(|entry| entry.path()).partition(|path| path.is_dir());
+        queue.extend(subdirectories);
+        files.extend(found);
+    }
+    for path in files {
+        let path = path.strip_prefix(root).expect("the path is below the root");
+        let name = path.to_str().expect("the name is UTF-8");
+        if name.ends_with(".md") && !WITHOUT_BLOCKS.contains(&name) {
+            documents.push(name.to_owned());
         }
     }
     documents.sort();
@@ -80,7 +86,7 @@ fn documents(root: &Path) -> Vec<String> {
 fn documents_show_actual_output() {
     let root = root();
     let documents = documents(&root);
-    assert!(documents.len() > 10 && documents.contains(&"README.md".to_owned()), "{documents:?}");
+    assert!(documents.len() > 40 && documents.contains(&"README.md".to_owned()), "{documents:?}");
     let only = env::var("IBFABRIC_DOCUMENT").ok();
     let queue =
         documents.iter().filter(|name| only.as_ref().is_none_or(|only| name.contains(only)));
@@ -162,7 +168,7 @@ fn follow(pace: Pace) {
     assert!(faults.is_empty(), "{pace:?}:\n{}", faults.join("\n"));
 }
 
-/// If documents share a network namespace, waits until no other test runs documents.
+/// If documents share a network namespace, waits until no other test runs documents, and returns the held lock.
 fn turn(apart: Option<&[&str]>) -> Option<MutexGuard<'static, ()>> {
     apart.is_none().then(|| NETWORK.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -192,7 +198,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     report
 }
 
-/// The error that the rest of a document cannot be run.
+/// The error of a block after which the rest of the document cannot be run.
 struct End;
 
 impl Report {

@@ -16,8 +16,12 @@ const fn mark(file: &'static str, command: &'static str, reason: &'static str) -
 const ROOT: &str = "changes the system as root";
 
 pub(crate) const MARKS: &[Mark] = &[
-    mark("docs/acm.md", "systemctl enable --now ibfabric-acm.socket", ROOT),
-    mark("docs/sm.md", "systemctl daemon-reload && systemctl enable --now ibfabric-sm", ROOT),
+    mark("docs/how-to/resolve-names.md", "systemctl enable --now ibfabric-acm.socket", ROOT),
+    mark(
+        "docs/how-to/replace-opensm.md",
+        "systemctl daemon-reload && systemctl enable --now ibfabric-sm",
+        ROOT,
+    ),
 ];
 
 /// Returns the entry of [`MARKS`] for a command of a document, and its index.

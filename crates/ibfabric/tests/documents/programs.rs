@@ -1,4 +1,4 @@
-//! Finds third-party programs in documents that are not installed on this machine.
+//! Finds third-party programs that documents use but that are not installed on this machine.
 
 use std::env;
 use std::fs;
@@ -44,7 +44,7 @@ const PROGRAMS: [&str; 35] = [
     "tshark",
 ];
 
-/// Returns true if a command needs FUSE, but this machine or the namespace of the documents has no FUSE.
+/// Returns true if a command needs FUSE, but FUSE is not available on this machine or in the documents' user namespace.
 pub(crate) fn lacks_fuse(command: &str, apart: Option<&[&str]>) -> bool {
     // fusermount3 has no privileges in a user namespace.
     let as_user = apart.is_some_and(|words| words.contains(&"--user"));
@@ -93,19 +93,19 @@ fn on_path(program: &str) -> bool {
     env::split_paths(&search_path()).any(|directory| directory.join(program).is_file())
 }
 
-/// Returns the search path for all programs, including the directories of programs for root such as opensm.
+/// Returns a search path that also contains the directories of programs for root, such as opensm.
 pub(crate) fn search_path() -> String {
     format!("{}:/usr/local/sbin:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default())
 }
 
-/// Returns the search path for the shell of a document, which is that of an unprivileged user.
+/// Returns the search path of an unprivileged user, for the shell of a document.
 pub(crate) fn ordinary_path() -> String {
     let own = env::var("PATH").unwrap_or_default();
     let is_ordinary = |directory: &&str| !directory.trim_end_matches('/').ends_with("/sbin");
     own.split(':').filter(is_ordinary).collect::<Vec<_>>().join(":")
 }
 
-/// Returns Debian's libumad2sim.
+/// Returns the path at which Debian installs libumad2sim, if the file exists.
 fn library() -> Option<std::path::PathBuf> {
     let directories = fs::read_dir(Path::new("/usr/lib")).ok()?;
     directories

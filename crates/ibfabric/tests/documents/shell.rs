@@ -16,10 +16,12 @@ use crate::blocks::Step;
 use crate::expected::{Numbers, begins, difference, fits};
 use crate::programs::{ordinary_path, search_path};
 
-/// A command has to exit within this time; a background command has to print the expected output.
+/// A foreground command has to exit within this time. A background command has to print the expected output within
+/// this time.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// At the end of the document, programs that do not exit within this time are killed.
+/// At the end of the document, the remaining programs get SIGTERM. Programs that do not exit within this time are
+/// killed.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// The script that replaces `cargo run` in the shell: it starts the program that was built for the test.
@@ -41,7 +43,7 @@ pub(crate) struct Shell {
     place: tempfile::TempDir,
     commands: usize,
     has_background: bool,
-    /// The background commands of a pasted block whose output has not been checked yet.
+    /// The background commands of the current block. Their output has not been checked yet.
     started: Vec<Background>,
 }
 
@@ -56,7 +58,8 @@ struct Background {
 /// The output of a command.
 struct Output {
     path: PathBuf,
-    /// Texts in the output that differ from run to run, and the texts that documents show instead.
+    /// Texts in the output that differ from run to run, and the texts that documents show instead, such as paths of
+    /// the example user ann.
     public: [(String, &'static str); 3],
 }
 
@@ -109,7 +112,7 @@ impl Shell {
         let program = Path::new(env!("CARGO_BIN_EXE_ibfabric"));
         symlink(program, at("bin/ibfabric")).expect("the link can be created");
         symlink(program, at("work/target/release/ibfabric")).expect("the link can be created");
-        let test = std::env::current_exe().expect("the test has a path");
+        let test = std::env::current_exe().expect("the path of the test program is known");
         let library = test.parent().expect("the path has a parent").join("libib_preload.so");
         symlink(library, at("work/target/release/libib_preload.so"))
             .expect("the link can be created");
@@ -147,7 +150,7 @@ impl Shell {
             .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("the descriptor can be duplicated"))
             .stderr(log);
-        let mut bash = command.spawn().expect("there is bash");
+        let mut bash = command.spawn().expect("the shell can be started");
         let mut input = bash.stdin.take().expect("standard input is piped");
         // If the test is killed, the shell reads the end of its input, and kills its background processes.
         writeln!(input, "trap 'kill $(jobs -p) 2>/dev/null' EXIT")
@@ -169,9 +172,8 @@ impl Shell {
         self.place.path().join("work").join(name)
     }
 
-    /// Runs a command. Returns the differences between its output and the output in the document, which shows the
-    /// paths of an example user, ann. If whole blocks are pasted, [`Shell::end_block`] compares the output of
-    /// background commands.
+    /// Runs a command. Returns the differences between its output and the output in the document. If whole blocks are
+    /// pasted, [`Shell::end_block`] compares the output of background commands.
     pub(crate) fn run(
         &mut self,
         step: &Step,
@@ -195,7 +197,7 @@ impl Shell {
             "source {read} >{write} 2>&1 </dev/null\necho $? >{done}.new; mv {done}.new {done}\n"
         );
         let output = self.output(output, &read);
-        let input = self.input.as_mut().expect("the shell keeps running");
+        let input = self.input.as_mut().expect("the input is open until `drop`");
         if input.write_all(line.as_bytes()).is_err() {
             return Err(Stuck("the shell exited before this command".to_owned()));
         }
@@ -265,7 +267,7 @@ impl Shell {
         (!wrong.is_empty()).then_some(wrong)
     }
 
-    /// Returns the output of a command that the shell reads from a script.
+    /// Returns the [`Output`] of a command that writes to the file `path`. The shell reads the command from `script`.
     fn output(&self, path: PathBuf, script: &str) -> Output {
         let directory = |name: &str| self.place.path().join(name).display().to_string();
         let public = [
@@ -293,7 +295,7 @@ impl Shell {
 }
 
 impl Output {
-    /// Returns the command's output so far, with texts replaced as documents show them.
+    /// Returns the command's output so far, with the replacements of `public`.
     fn text(&self) -> String {
         let bytes = fs::read(&self.path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();

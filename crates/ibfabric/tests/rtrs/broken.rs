@@ -1,5 +1,5 @@
-//! An RTRS server exports a store on a full disk, a truncated file and a read-only file. Each client gets the error
-//! number, the log has the reason once, and other devices keep working.
+//! An RTRS server exports a file on a full disk, a truncated file and a read-only file. Clients get error numbers. The
+//! server logs each file's failure once, and other devices keep working.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -51,7 +51,7 @@ impl Broken {
 
     fn bench(&self, device: &str, words: &[&str]) -> Output {
         let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &self.udp];
-        let rest = ["--device", device, "--format", "json", "--bs", "64K", "--iodepth", "4"];
+        let rest = ["--device", device, "--json", "--bs", "64K", "--iodepth", "4"];
         let output = ibfabric(&[&common[..], &rest, words].concat()).output();
         output.expect("the program runs")
     }
@@ -80,7 +80,7 @@ fn failing_store_is_logged_once_without_affecting_others() {
     let (writes, reads) =
         (["--rw", "write", "--io-size", "8M"], ["--rw", "read", "--io-size", "1M"]);
 
-    // A full disk.
+    // On a full disk, writes fail with ENOSPC, but reads succeed.
     for _ in 0..2 {
         let output = server.bench("full", &writes);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
@@ -90,9 +90,13 @@ fn failing_store_is_logged_once_without_affecting_others() {
     assert_eq!(number(&server.bench("full", &reads), "errors"), 0.0);
     server.others_go_on();
 
-    // A truncated file.
+    // After the file is truncated, reads fail with EIO.
     assert_eq!(number(&server.bench("gone", &reads), "errors"), 0.0);
-    File::options().write(true).open(server.path("gone")).and_then(|it| it.set_len(0)).expect("it");
+    File::options()
+        .write(true)
+        .open(server.path("gone"))
+        .and_then(|it| it.set_len(0))
+        .expect("the file can be truncated");
     for _ in 0..2 {
         let output = server.bench("gone", &reads);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
@@ -102,7 +106,7 @@ fn failing_store_is_logged_once_without_affecting_others() {
     assert_eq!(server.log_lines("gone: a read failed: EIO"), 1);
     server.others_go_on();
 
-    // A read-only file.
+    // A client that opens a read-only file for writing is refused with EACCES.
     assert_eq!(server.log_lines("ro: the file is not writable: the export is read-only"), 1);
     for _ in 0..2 {
         let output = server.bench("ro", &writes);
@@ -112,7 +116,8 @@ fn failing_store_is_logged_once_without_affecting_others() {
         let output = server.bench("none", &reads);
         assert!(text(&output.stderr).contains("the server refuses device none: ENOENT"));
     }
-    // Each client process has its own session name, so each refusal is logged.
+    // The server logs equal lines only once in ten minutes. Each client process has its own session name, so each
+    // refusal is logged.
     assert_eq!(server.log_lines(r#"device "ro" was refused: EACCES"#), 2);
     assert_eq!(server.log_lines(r#"device "none" was refused: ENOENT"#), 2);
     assert_eq!(number(&server.bench("ro", &reads), "errors"), 0.0);

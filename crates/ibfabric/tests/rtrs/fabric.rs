@@ -61,7 +61,7 @@ impl Lab {
         };
         let (net, script) = (file("rails.net", RAILS), file("script", script));
         let simulator = format!("rtrs-test-{name}-{}", std::process::id());
-        let words = ["sim", &net, "--sm", "--socket", &simulator, "--script", &script];
+        let words = ["sim", &net, "--sm", "--name", &simulator, "--script", &script];
         let sim = Running::ready(ibfabric(&words));
         let serve = ["rtrs", "serve", "--attach", &simulator, "--node", "server"];
         let more = ["--node", "server:2", "--export", "disk0=mem:32M"];
@@ -71,7 +71,7 @@ impl Lab {
 
     fn bench(&self, words: &[&str]) -> Command {
         let common = ["rtrs", "bench", "--attach", &self.simulator, "--device", "disk0"];
-        let load = ["--verify", "--format", "json", "--rw", "randrw", "--bs", "16K"];
+        let load = ["--verify", "--json", "--rw", "randrw", "--bs", "16K"];
         ibfabric(&[&common[..], &load, words].concat())
     }
 

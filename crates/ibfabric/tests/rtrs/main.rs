@@ -1,12 +1,12 @@
 //! Runs `ibfabric rtrs` and `ibfabric nbd` as processes on loopback.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `broken.rs` | failing stores |
-//! | `fabric.rs` | devices over a simulated fabric |
+//! | `broken.rs` | tests of exported files that fail |
+//! | `fabric.rs` | tests over a simulated fabric |
 //! | `program.rs` | an NBD client |
-//! | `mount.rs` | `rtrs mount` |
-//! | `tree.rs` | `rtrs ctl`, and metrics |
+//! | `mount.rs` | tests of `rtrs mount` |
+//! | `tree.rs` | tests of `rtrs ctl` and of the metrics |
 //! | `../program` | functions to start commands |
 
 mod broken;
@@ -31,7 +31,7 @@ struct Server {
     udp: String,
 }
 
-/// Returns a UDP port that is free at the first loopback addresses.
+/// Returns a UDP port that is free at the addresses 127.0.0.1 to 127.0.0.5.
 fn free_port() -> String {
     let free = |port: &u16| {
         (1..6).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())
@@ -39,7 +39,7 @@ fn free_port() -> String {
     let start = 20_000 + (std::process::id() % 20_000) as u16;
     static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
     let begin = start + 16 * NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    (begin..begin + 16).find(free).expect("a free port").to_string()
+    (begin..begin + 16).find(free).expect("one of these UDP ports is free").to_string()
 }
 
 impl Server {
@@ -52,7 +52,7 @@ impl Server {
 
     fn bench(&self, words: &[&str]) -> Output {
         let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &self.udp];
-        let words = [&common[..], &["--device", "disk0", "--format", "json"], words].concat();
+        let words = [&common[..], &["--device", "disk0", "--json"], words].concat();
         ibfabric(&words).output().expect("the program runs")
     }
 
@@ -66,13 +66,13 @@ fn number(output: &Output, key: &str) -> f64 {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
         panic!("{error}: {} {}", text(&output.stdout), text(&output.stderr))
     });
-    json[key].as_f64().unwrap_or_else(|| panic!("{key} in {json}"))
+    json[key].as_f64().unwrap_or_else(|| panic!("found no number `{key}` in {json}"))
 }
 
 #[test]
 fn written_data_is_read_back() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
-    // The request sizes are below, at and above the size of a chunk.
+    // The request sizes are below and above the server's maximum I/O size of 124 KiB.
     for (rw, size) in
         [("randrw", "512"), ("randrw", "4K"), ("write", "125952"), ("randwrite", "1M")]
     {
@@ -89,7 +89,7 @@ fn written_data_is_read_back() {
 fn random_sizes_with_flush_and_discard_are_verified() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
     let words = ["--rw", "randrw", "--bsrange", "512-1M", "--fsync", "8", "--trim", "16"];
-    let more = ["--verify", "--io-size", "64M", "--iodepth", "4", "--jobs", "2"];
+    let more = ["--verify", "--io-size", "64M", "--iodepth", "4", "--numjobs", "2"];
     let output = server.bench(&[&words[..], &more].concat());
     let printed = text(&output.stderr);
     assert!(output.status.success(), "{printed}");
@@ -100,7 +100,7 @@ fn random_sizes_with_flush_and_discard_are_verified() {
         (&["--bsrange", "4K-1K"][..], "4096 is more than 1024"),
         (&["--bsrange", "4K"], "expected MIN-MAX"),
         (&["--runtime", "inf"], "expected seconds"),
-        (&["--idle=-1"], "expected seconds"),
+        (&["--start-delay=-1"], "expected seconds"),
         (&["--bs", "4K", "--bsrange", "4K-8K"], "cannot be used with"),
     ] {
         let output = server.bench(words);
@@ -222,24 +222,25 @@ fn nbd_clients_use_a_device() {
     let nbd = server.nbd(socket, &[]);
     let mut program = Program::connect(socket, "disk0");
     assert_eq!(program.size, 64 << 20);
-    // Writes more data than a chunk holds, at unaligned offsets.
+    // Writes more than the server's maximum I/O size of 124 KiB, at an offset that is no multiple of 4 KiB.
     let data: Vec<u8> = (0..3_000_320_u32).map(|at| (at % 251) as u8).collect();
     assert_eq!(program.request(WRITE, 512, &data), Ok(Vec::new()));
     assert_eq!(program.request(FLUSH, 0, &[]), Ok(Vec::new()));
-    let read = program.read(0, 3_001_344).expect("the file can be read");
+    let read = program.read(0, 3_001_344).expect("the device can be read");
     assert!(read[512..512 + data.len()] == data && read[..512] == [0; 512]);
     assert_eq!(program.length(TRIM, 512, 1024), Ok(Vec::new()));
     assert_eq!(program.length(ZEROES, 4096, 1 << 20), Ok(Vec::new()));
-    let read = program.read(0, 2 << 20).expect("the file can be read");
+    let read = program.read(0, 2 << 20).expect("the device can be read");
     assert!(read[512..1536].iter().all(|byte| *byte == 0) && read[2048] == data[1536]);
     assert!(read[4096..4096 + (1 << 20)].iter().all(|byte| *byte == 0));
     assert_eq!(program.length(READ, 64 << 20, 512), Err(22));
-    // A second client reads the first client's data. A client that sends garbage is disconnected.
+    // A second client reads the first client's data.
     let mut other = Program::connect(socket, "disk0");
     assert_eq!(
-        other.read(512 + (2 << 20), 512).expect("the file can be read"),
+        other.read(512 + (2 << 20), 512).expect("the device can be read"),
         data[2 << 20..][..512]
     );
+    // The server disconnects a client that sends garbage.
     let mut rude = std::os::unix::net::UnixStream::connect(socket).expect("the server listens");
     rude.write_all(&[9; 64]).expect("the peer accepts data");
     let mut rest = Vec::new();
@@ -251,7 +252,7 @@ fn nbd_clients_use_a_device() {
 #[test]
 fn clients_use_mtu_of_reject_message() {
     let server = Server::start(&["--export", "disk0=mem:1M", "--mtu", "1024"]);
-    let output = server.bench(&["--rw", "randrw", "--runtime", "0.2", "--wait", "5"]);
+    let output = server.bench(&["--rw", "randrw", "--runtime", "0.2", "--connect-timeout", "5"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
@@ -266,7 +267,8 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
         std::thread::sleep(Duration::from_secs(2));
         // The first client uses the default local address, so this client needs another address.
         let path = ["nbd", "--path", "127.0.0.5@127.0.0.1", "--udp-port", &server.udp];
-        let words = [&path[..], &["--socket", socket, "--device", "disk0", "--wait"]].concat();
+        let words =
+            [&path[..], &["--socket", socket, "--device", "disk0", "--connect-timeout"]].concat();
         let output = ibfabric(&[&words[..], &["0.5"]].concat()).output();
         let output = output.expect("the program runs");
         let printed = text(&output.stderr);
@@ -287,14 +289,23 @@ fn waiting_nbd_server_survives_loss_of_one_of_two_paths() {
     let owner = server.nbd(&owner, &[]);
     let paths = ["127.0.0.4@127.0.0.1", "127.0.0.5@127.0.0.1"];
     let words = ["nbd", "--path", paths[0], "--path", paths[1], "--udp-port", &server.udp];
-    let more = ["--socket", &socket, "--device", "disk0", "--control", &control, "--wait", "60"];
+    let more = [
+        "--socket",
+        &socket,
+        "--device",
+        "disk0",
+        "--control-socket",
+        &control,
+        "--connect-timeout",
+        "60",
+    ];
     let waiting = std::thread::spawn({
         let command = ibfabric(&[&words[..], &more, &["--session", "waiting"]].concat());
         move || Running::ready(command)
     });
     let file = |name: &str| format!("rtrs-client/waiting/paths/ip:127.0.0.4@ip:127.0.0.1/{name}");
     let ctl = |words: &[&str]| {
-        let output = ibfabric(&[&["rtrs", "ctl", "--control", &control], words].concat()).output();
+        let output = ibfabric(&[&["rtrs", "ctl", "--socket", &control], words].concat()).output();
         output.expect("the program can be started")
     };
     let end = Instant::now() + Duration::from_secs(30);
@@ -327,7 +338,7 @@ fn read_only_device_rejects_writes() {
     let output = { again }.output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("nbd.sock"), "{}", text(&output.stderr));
-    let tcp = ["--device", "disk0", "--tcp", "0.0.0.0:0", "--read-only"];
+    let tcp = ["--device", "disk0", "--listen", "0.0.0.0:0", "--read-only"];
     let output = ibfabric(&[&common[..], &tcp].concat()).output().expect("the program runs");
     assert!(text(&output.stderr).contains("over loopback only"), "{}", text(&output.stderr));
 }
@@ -349,7 +360,7 @@ fn interrupted(mut command: Command, after: Duration) -> Output {
     output
 }
 
-/// However a client ends, another client can open the device immediately.
+/// However a client exits, another client can open the device immediately.
 #[test]
 fn interrupted_client_releases_device() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);
@@ -366,7 +377,7 @@ fn interrupted_client_releases_device() {
     assert!(text(&output.stderr).contains("--size"), "{}", text(&output.stderr));
     works("a size beyond the end of the device");
     let nbd = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--device", "disk0"];
-    let output = ibfabric(&[&nbd[..], &["--tcp", "0.0.0.0:0"]].concat()).output();
+    let output = ibfabric(&[&nbd[..], &["--listen", "0.0.0.0:0"]].concat()).output();
     let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("over loopback only"), "{printed}");
     works("an invalid TCP address");
@@ -374,13 +385,17 @@ fn interrupted_client_releases_device() {
     let output = interrupted(long, Duration::from_secs(1));
     let (printed, figures) = (text(&output.stderr), text(&output.stdout));
     assert!(printed.contains("interrupted: ") && figures.contains("IO/s"), "{printed}{figures}");
+    assert_eq!(output.status.code(), Some(130));
     works("Ctrl-C");
-    // There is no server at this address.
-    let words = ["nbd", "--path", "127.0.0.9@127.0.0.77", "--device", "disk0", "--tcp"];
+    // No server listens at 127.0.0.77.
+    let words = ["nbd", "--path", "127.0.0.9@127.0.0.77", "--device", "disk0", "--listen"];
     let output =
         interrupted(ibfabric(&[&words[..], &["127.0.0.1:0"]].concat()), Duration::from_millis(500));
     let printed = text(&output.stderr);
-    assert!(output.status.code() == Some(2) && printed.contains("interrupted before"), "{printed}");
+    assert!(
+        output.status.code() == Some(130) && printed.contains("interrupted before"),
+        "{printed}"
+    );
     let output = ibfabric(&[&bench[..6], &["--verify", "--device", "disk0"]].concat()).output();
     let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("--rw"), "{printed}");
@@ -406,7 +421,7 @@ fn closed_terminal_stops_programs_cleanly() {
     hang_up(&running);
     assert_eq!(running.0.wait().expect("the process can be awaited").code(), Some(0));
     assert!(!socket.exists());
-    // The first program closed the device at its exit, so a program that ignores SIGHUP can open it.
+    // The first program closed the device at its exit, so a second program, which ignores SIGHUP, can open it.
     let mut nohup = Command::new("nohup");
     nohup.arg(ibfabric(&[]).get_program()).args(&words);
     let mut running = Running::ready(nohup);
@@ -414,7 +429,7 @@ fn closed_terminal_stops_programs_cleanly() {
     std::thread::sleep(Duration::from_millis(300));
     let name = socket.to_str().expect("the path is UTF-8");
     assert_eq!(Program::connect(name, "disk0").read(0, 512), Ok(vec![0; 512]));
-    assert!(running.0.try_wait().expect("child can be waited for").is_none());
+    assert!(running.0.try_wait().expect("the process is a child of the test").is_none());
     let process = rustix::process::Pid::from_child(&running.0);
     rustix::process::kill_process(process, rustix::process::Signal::TERM)
         .expect("the process exists");

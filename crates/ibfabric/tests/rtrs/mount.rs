@@ -26,7 +26,8 @@ fn can_mount() -> bool {
     } else {
         return true;
     };
-    writeln!(std::io::stderr(), "NOT RUN: files by FUSE: {why}").expect("mount has a reader");
+    writeln!(std::io::stderr(), "NOT RUN: files by FUSE: {why}")
+        .expect("standard error can be written");
     false
 }
 
@@ -42,14 +43,14 @@ impl Mounted {
         fs::create_dir_all(&dir).expect("the directory can be created");
         let [client, server] = ["client", "server"].map(|name| scene.at(name));
         let mut command = ibfabric(&["rtrs", "mount"]);
-        command.arg(&dir).arg("--control").arg(client).arg("--control").arg(server);
+        command.arg(&dir).arg("--socket").arg(client).arg("--socket").arg(server);
         command.stderr(Stdio::piped());
         Self { dir, running: Running::ready(command) }
     }
 
     fn read(&self, path: &str) -> Result<String, i32> {
         fs::read_to_string(self.dir.join(path))
-            .map_err(|error| error.raw_os_error().expect("the error is from the system"))
+            .map_err(|error| error.raw_os_error().expect("the error has an error number"))
     }
 
     /// Writes a value and a line feed to a control file, as `echo` does.
@@ -57,7 +58,7 @@ impl Mounted {
         let path = self.dir.join(path);
         let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
         let written = file.and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
-        written.map_err(|error| error.raw_os_error().expect("the error is from the system"))
+        written.map_err(|error| error.raw_os_error().expect("the error has an error number"))
     }
 
     fn list(&self, path: &str) -> Vec<String> {
@@ -75,7 +76,8 @@ impl Mounted {
     }
 
     fn is_mounted(&self) -> bool {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("Linux");
+        let mounts =
+            fs::read_to_string("/proc/self/mountinfo").expect("the list of mounts can be read");
         mounts.contains(&format!(" {} ", self.dir.display()))
     }
 
@@ -111,7 +113,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Error numbers.
+// Error numbers of Linux.
 const EPERM: i32 = 1;
 const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
@@ -145,7 +147,7 @@ fn control_files_are_mounted() {
     assert_eq!(tree.write(&format!("{first}/disconnect"), "1"), Ok(()));
     assert_eq!(tree.read(&format!("{first}/state")), Ok("disconnected\n".to_owned()));
     busy.goes_on();
-    let numbers = tree.read(&format!("{second}/stats/rdma")).expect("numbers");
+    let numbers = tree.read(&format!("{second}/stats/rdma")).expect("the file can be read");
     assert_eq!(numbers.split_whitespace().count(), 6, "{numbers}");
     assert!(!numbers.starts_with("0 "), "{numbers}");
     assert_eq!(tree.write(&format!("{first}/remove_path"), "1"), Ok(()));
@@ -181,7 +183,7 @@ fn control_files_are_mounted() {
     drop(open);
     busy.end();
 
-    // SIGTERM unmounts.
+    // On SIGTERM, `rtrs mount` unmounts the file system.
     assert!(tree.is_mounted());
     assert_eq!(tree.end(Signal::TERM).code(), Some(0));
     assert!(!tree.is_mounted());
@@ -203,18 +205,18 @@ fn mount_ends_by_unmount_or_signal() {
         return;
     }
     let scene = Scene::start();
-    // A signal ends the mount although a file is open.
+    // On SIGINT, `rtrs mount` unmounts the file system although a file is open.
     let mut tree = Mounted::start(&scene);
     let file = tree.dir.join(format!("rtrs-client/host-1/paths/{FIRST}/state"));
     let open = fs::File::open(&file).expect("the file exists");
     assert_eq!(tree.end(Signal::INT).code(), Some(0));
     assert!(!tree.is_mounted() && !file.exists());
     drop(open);
-    // If the program is killed, its mount remains. The next `rtrs mount` of this directory reports it.
+    // If `rtrs mount` is killed, its mount remains. The next `rtrs mount` of this directory reports the mount.
     let mut tree = Mounted::start(&scene);
     assert_eq!(tree.end(Signal::KILL).code(), None);
     let mut again = ibfabric(&["rtrs", "mount"]);
-    again.arg(&tree.dir).arg("--control").arg(scene.at("server"));
+    again.arg(&tree.dir).arg("--socket").arg(scene.at("server"));
     let output = again.output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(
@@ -223,7 +225,7 @@ fn mount_ends_by_unmount_or_signal() {
         text(&output.stderr)
     );
     unmount(&tree.dir);
-    // If a user unmounts the file system, the program exits.
+    // If a user unmounts the file system, `rtrs mount` exits.
     let mut tree = Mounted::start(&scene);
     unmount(&tree.dir);
     assert_eq!(tree.wait().code(), Some(0));
@@ -231,7 +233,7 @@ fn mount_ends_by_unmount_or_signal() {
     let stderr = tree.running.0.stderr.as_mut().expect("standard error is piped");
     stderr.read_to_string(&mut printed).expect("the output is UTF-8");
     assert!(printed.contains("the file system was unmounted"), "{printed}");
-    // When a program exits, its files disappear from the mount, which keeps running.
+    // When a client or server exits, its files disappear from the mount. `rtrs mount` keeps running.
     let mut tree = Mounted::start(&scene);
     let Scene { dir, server, nbd, .. } = scene;
     drop(nbd);

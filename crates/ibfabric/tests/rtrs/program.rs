@@ -30,17 +30,19 @@ impl Program {
         stream.write_all(&choice).expect("the peer accepts data");
         let mut answer = [0; 10];
         stream.read_exact(&mut answer).expect("the server exports the device");
-        let size = u64::from_be_bytes(*answer.first_chunk().expect("8 bytes"));
+        let size =
+            u64::from_be_bytes(*answer.first_chunk().expect("the array has more than 8 bytes"));
         Self { stream, size }
     }
 
-    /// Sends a request with data. Returns the data or the error of the reply.
+    /// Sends a request with data. Returns no data, or the error number of the reply.
     pub(crate) fn request(&mut self, kind: u16, offset: u64, data: &[u8]) -> Result<Vec<u8>, u32> {
         self.send(kind, offset, data.len() as u32, data);
         self.answer(0)
     }
 
-    /// Sends a request that has no data, for `length` bytes of the device.
+    /// Sends a request without data for `length` bytes of the device. Returns no data, or the error number of the
+    /// reply.
     pub(crate) fn length(&mut self, kind: u16, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         self.send(kind, offset, length, &[]);
         self.answer(0)
@@ -66,10 +68,10 @@ impl Program {
         let mut head = [0; 16];
         self.stream.read_exact(&mut head).expect("the response is received");
         assert_eq!(head[..4], 0x6744_6698_u32.to_be_bytes());
-        match u32::from_be_bytes(head[4..8].try_into().expect("4 bytes")) {
+        match u32::from_be_bytes(head[4..8].try_into().expect("the slice has 4 bytes")) {
             0 => {
                 let mut data = vec![0; length];
-                self.stream.read_exact(&mut data).expect("its data");
+                self.stream.read_exact(&mut data).expect("the data of the reply is received");
                 Ok(data)
             }
             error => Err(error),

@@ -1,4 +1,4 @@
-//! Statistics and control of servers and sessions by `rtrs ctl`, and their metrics.
+//! Tests `rtrs ctl`, which shows statistics of servers and clients and controls their paths, and tests their metrics.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -32,18 +32,18 @@ impl Scene {
         let dir = tempfile::tempdir().expect("a temporary directory can be created");
         let at = |name: &str| dir.path().join(name).to_str().expect("the path is UTF-8").to_owned();
         let ports = [free_tcp_port(), free_tcp_port()];
-        let [first, second] = ports.map(|port| port.to_string());
+        let [first, second] = ports.map(|port| format!("127.0.0.1:{port}"));
         let server = Server::start(&[
             "--export",
             "disk0=mem:16M",
-            "--control",
+            "--control-socket",
             &at("server"),
-            "--metrics-port",
+            "--metrics",
             &first,
         ]);
         let nbd = server.nbd(
             &at("nbd"),
-            &["--session", "host-1", "--control", &at("client"), "--metrics-port", &second],
+            &["--session", "host-1", "--control-socket", &at("client"), "--metrics", &second],
         );
         Self { dir, server, nbd, ports }
     }
@@ -55,7 +55,7 @@ impl Scene {
     /// Runs `rtrs ctl` on the control socket with this name in the test's directory.
     pub(crate) fn ctl(&self, socket: &str, words: &[&str]) -> Output {
         let socket = self.at(socket);
-        let common = ["rtrs", "ctl", "--control", socket.to_str().expect("the path is UTF-8")];
+        let common = ["rtrs", "ctl", "--socket", socket.to_str().expect("the path is UTF-8")];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     }
 
@@ -65,7 +65,7 @@ impl Scene {
         text(&output.stdout)
     }
 
-    /// Returns the contents of a control file of one of the session's paths.
+    /// Returns the contents of the control file `file` of the session's path `path`.
     pub(crate) fn of(&self, path: &str, file: &str) -> String {
         self.get(&format!("rtrs-client/host-1/paths/{path}/{file}"))
     }
@@ -88,7 +88,7 @@ impl Scene {
 }
 
 fn free_tcp_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a TCP port is free");
     listener.local_addr().expect("the socket is bound").port()
 }
 
@@ -117,7 +117,7 @@ impl Busy {
         Self { ends, rounds, thread }
     }
 
-    /// Waits until ten further requests are complete.
+    /// Waits until ten more rounds have started. A round writes a block and reads it back.
     pub(crate) fn goes_on(&self) {
         let before = self.rounds.load(Ordering::SeqCst);
         let end = Instant::now() + Duration::from_secs(20);
@@ -166,11 +166,12 @@ fn paths_are_shown_and_changed_in_use() {
     assert_eq!(scene.get("ibtrs-client/host-1/mp_policy"), "round-robin (0)\n");
     wait_until("requests take the second path", || {
         busy.goes_on();
-        // The client's reads and writes alternate, and so do the paths, so one path can carry only reads.
+        // The client's reads and writes alternate, and so do the paths. So the second path may carry only reads or
+        // only writes, and the counters of either kind suffice.
         !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
-    // The GID of a RoCEv2 port contains its IP address. So these two GIDs name the ends of the second path, which
-    // exists already.
+    // The GID of a RoCEv2 port contains the port's IP address. So these GIDs specify the path `SECOND`, which exists
+    // already.
     let gids = "gid:::ffff:127.0.0.3@gid:::ffff:127.0.0.1";
     let again = scene.ctl("client", &["set", "rtrs-client/host-1/add_path", gids]);
     assert!(text(&again.stderr).contains("(EEXIST)"), "{}", text(&again.stderr));
@@ -192,7 +193,10 @@ fn paths_are_shown_and_changed_in_use() {
     assert_eq!(scene.list("server", "rtrs-server"), [""; 0]);
     let before = busy.rounds.load(Ordering::SeqCst);
     std::thread::sleep(Duration::from_millis(300));
-    assert!(busy.rounds.load(Ordering::SeqCst) <= before + 1, "no path is connected");
+    assert!(
+        busy.rounds.load(Ordering::SeqCst) <= before + 1,
+        "no request completes while no path is connected"
+    );
     scene.set_of(SECOND, "reconnect");
     busy.goes_on();
 
@@ -216,10 +220,9 @@ fn paths_are_shown_and_changed_in_use() {
     assert!(near[0] >= served[0] && near[4] == 0, "{near:?}");
     let old = format!("ibtrs-client/host-1/paths/{SECOND}/stats");
     let entries = scene.get(&format!("{old}/sg_entries"));
-    let counted = entries
-        .lines()
-        .skip(1)
-        .flat_map(|line| words(line.split_once(' ').expect("numbers").1.to_owned()));
+    let counted = entries.lines().skip(1).flat_map(|line| {
+        words(line.split_once(' ').expect("the line contains a space").1.to_owned())
+    });
     let with_data = counted.sum::<u64>();
     assert!(with_data > 0 && with_data <= near[0] + near[2], "{entries}");
     let slowest = scene.get(&format!("{old}/rdma_lat"));
@@ -263,7 +266,7 @@ fn invalid_requests_return_error_numbers() {
     scene.set(attempts, "-1");
     scene.set(attempts, "5");
     assert_eq!(scene.get(attempts), "5\n");
-    let json = scene.ctl("client", &["--format", "json", "get", attempts]);
+    let json = scene.ctl("client", &["--json", "get", attempts]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("the text is JSON");
     assert_eq!((&json["path"], &json["value"]), (&attempts.into(), &"5\n".into()));
 
@@ -285,14 +288,14 @@ fn invalid_requests_return_error_numbers() {
         "0",
         "--export",
         "a=mem:1M",
-        "--control",
+        "--control-socket",
         taken,
     ]);
     unusable({ again }.output().expect("the program runs"), taken);
     let dir = scene.at("none");
-    let mount = ["rtrs", "mount", dir.to_str().expect("the path is UTF-8"), "--control", taken];
+    let mount = ["rtrs", "mount", dir.to_str().expect("the path is UTF-8"), "--socket", taken];
     unusable(ibfabric(&mount).output().expect("the program runs"), "expected a directory");
-    let mount = ["rtrs", "mount", "/tmp", "--control", "/nowhere/control"];
+    let mount = ["rtrs", "mount", "/tmp", "--socket", "/nowhere/control"];
     unusable(ibfabric(&mount).output().expect("the program runs"), "/nowhere/control");
 }
 
@@ -313,22 +316,21 @@ fn bench_accepts_new_path_while_running() {
         "disk0",
         "--session",
         "bench",
-        "--control",
+        "--control-socket",
         socket,
         "--rw",
         "randrw",
         "--verify",
         "--runtime",
         "3",
-        "--format",
-        "json",
+        "--json",
     ])
     .stdout(Stdio::piped())
     .stderr(Stdio::piped())
     .spawn()
     .expect("the program runs");
     let ctl = |words: &[&str]| {
-        let common = ["rtrs", "ctl", "--control", socket];
+        let common = ["rtrs", "ctl", "--socket", socket];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     };
     wait_until("the first path is connected", || {
@@ -364,7 +366,9 @@ fn metrics_of_both_sides_are_served() {
     let value = |page: &str, name: &str| -> f64 {
         let start = format!("{name}{{session=\"host-1\",path=\"{FIRST}\"}} ");
         let line = page.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("{name} in {page}")).parse().expect("the text is a number")
+        line.unwrap_or_else(|| panic!("found no {name} in {page}"))
+            .parse()
+            .expect("the text is a number")
     };
     let [server, client] = scene.ports.map(page);
     assert_eq!(value(&client, "ibfabric_rtrs_client_path_up"), 1.0);
@@ -385,7 +389,7 @@ fn paths_between_gids_are_added_and_named() {
     assert!(made.expect("the program runs").success());
     let name = format!("rtrs-tree-{}", std::process::id());
     let fabric = at("fabric.net");
-    let _sim = Running::ready(ibfabric(&["sim", &fabric, "--socket", &name, "--sm"]));
+    let _sim = Running::ready(ibfabric(&["sim", &fabric, "--name", &name, "--sm"]));
     let _server = Running::ready(ibfabric(&[
         "rtrs",
         "serve",
@@ -395,7 +399,7 @@ fn paths_between_gids_are_added_and_named() {
         "host-1",
         "--export",
         "disk0=mem:16M",
-        "--control",
+        "--control-socket",
         &at("server"),
     ]));
     let _nbd = Running::ready(ibfabric(&[
@@ -414,12 +418,12 @@ fn paths_between_gids_are_added_and_named() {
         &at("nbd"),
         "--session",
         "five",
-        "--control",
+        "--control-socket",
         &at("client"),
     ]));
     let ctl = |socket: &str, words: &[&str]| {
         let socket = at(socket);
-        let common = ["rtrs", "ctl", "--control", &socket];
+        let common = ["rtrs", "ctl", "--socket", &socket];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     };
     let printed = |output: Output| {
@@ -435,16 +439,16 @@ fn paths_between_gids_are_added_and_named() {
     };
     assert_eq!(of(&first, "hca_name"), "H-0002c9000010000a\n");
     assert_eq!(of(&first, "hca_port"), "1\n");
-    let (_, server) = first.split_once('@').expect("two ends");
+    let (_, server) = first.split_once('@').expect("the path contains an @");
     assert_eq!(of(&first, "dst_addr"), format!("{server}\n"));
-    // Adds a path from the client's other node to the same server port. Both ends are specified by GIDs.
+    // Adds a path from the client's second node, host-6, to the same server port. GIDs specify both ends.
     let add = "ibtrs-client/five/add_path";
     let busy = Busy::start(&dir.path().join("nbd"));
     let ends = format!("gid:fe80::2:c900:10:d,{server}");
     printed(ctl("client", &["set", add, &ends]));
     let both = printed(ctl("client", &["list", paths]));
     let second = both.lines().map(|line| line.trim_end_matches('/')).find(|path| *path != first);
-    let second = second.unwrap_or_else(|| panic!("a second path in {both}"));
+    let second = second.unwrap_or_else(|| panic!("found no second path in {both}"));
     assert_eq!(of(second, "hca_name"), "H-0002c9000010000c\n");
     assert_eq!(of(second, "state"), "connected\n");
     printed(ctl("client", &["set", &format!("{paths}/{first}/remove_path"), "1"]));

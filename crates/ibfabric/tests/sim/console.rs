@@ -22,7 +22,8 @@ fn shown(output: &Output) -> String {
 #[test]
 fn dump_shows_active_faults_and_forged_values() {
     let simulator = Simulator::start(&[]);
-    // The commands name the switch as in the fabric file, as `dump` does. Its node description is sw-x0y0.
+    // These commands contain the switch's name in the fabric file, as the output of `dump` does. The node description
+    // of the switch is sw-x0y0.
     let forged = [
         "Misroute \"S-0002c90000200000\" 2 1",
         "IgnoreLft \"S-0002c90000200000\" 0 7",
@@ -93,7 +94,7 @@ fn misplaced_console_command_names_sim_ctl() {
         for line in [
             &[&*word.to_ascii_lowercase()][..],
             &[word, "sw-x0y0[1]", "loss=1"],
-            &["--socket", "lab", word, "--format", "json"],
+            &["--name", "lab", word, "--json"],
         ] {
             let output = Command::new(PROGRAM)
                 .arg("sim")
@@ -117,9 +118,10 @@ fn misplaced_console_command_names_sim_ctl() {
 #[test]
 fn errors_on_standard_input_name_their_lines() {
     let simulator = Simulator::start(&[]);
-    let run = |format: &str| {
+    let run = |format: &[&str]| {
         let mut child = Command::new(PROGRAM)
-            .args(["sim", "ctl", "--socket", &simulator.socket, "--format", format])
+            .args(["sim", "ctl", "--name", &simulator.socket])
+            .args(format)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -135,15 +137,16 @@ fn errors_on_standard_input_name_their_lines() {
             .expect("the program reads its input");
         child.wait_with_output().expect("the process can be awaited")
     };
-    let output = run("text");
+    let output = run(&[]);
     assert_eq!(output.status.code(), Some(1));
     let lines: Vec<String> = printed(&output).lines().map(str::to_owned).collect();
     assert_eq!(lines[0], "ibfabric: stdin:3: no end port has LID 1");
     assert!(lines[1].starts_with("ibfabric: stdin:5: there is no node \"nobody\""), "{lines:?}");
     assert_eq!(lines.len(), 2);
-    let output = run("json");
+    let output = run(&["--json"]);
     let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
-    let answers: Vec<serde_json::Value> = answers.map(|answer| answer.expect("JSON")).collect();
+    let answers: Vec<serde_json::Value> =
+        answers.map(|answer| answer.expect("the output is JSON")).collect();
     let places: Vec<_> = answers.iter().map(|answer| (&answer["line"], &answer["ok"])).collect();
     let expected = serde_json::json!([[3, false], [4, true], [5, false], [6, true]]);
     assert_eq!(serde_json::json!(places), expected);
@@ -156,7 +159,7 @@ fn errors_on_standard_input_name_their_lines() {
 #[test]
 fn console_finds_udp_simulator_like_clients() {
     let port = {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a UDP port is free");
         socket.local_addr().expect("the socket is bound").port()
     };
     let (simulator, port) = (Simulator::on_port(port), port.to_string());
@@ -173,7 +176,7 @@ fn console_finds_udp_simulator_like_clients() {
     for (words, environment) in [
         (&["--port", &port][..], &[][..]),
         (&["--port", &port], &[elsewhere]),
-        (&["--socket", &port], &[]),
+        (&["--name", &port], &[]),
         (&[], &[here, number]),
         (&[], &[here, number, elsewhere]),
         (&[], &[("IBSIM_SERVER_NAME", "localhost"), number]),
@@ -189,11 +192,11 @@ fn console_finds_udp_simulator_like_clients() {
             &[elsewhere, number][..],
             "no simulator listens on @nobody-has-this-name:console",
         ),
-        (&[], &[elsewhere], "; --socket NAME or --port N selects another one"),
-        (&["--socket", "nobody-has-this-name"], &[here, number], "on @nobody-has-this-name:"),
+        (&[], &[elsewhere], "; --name NAME or --port N selects another one"),
+        (&["--name", "nobody-has-this-name"], &[here, number], "on @nobody-has-this-name:"),
         (&[], &[("IBSIM_SERVER_NAME", "192.0.2.7"), number], "expected this machine"),
         (&[], &[here, ("IBSIM_SERVER_PORT", "x")], "IBSIM_SERVER_PORT is \"x\", expected a port"),
-        (&["--socket", "a", "--port", "7"], &[], "'--socket <NAME>' cannot be used with '--port"),
+        (&["--name", "a", "--port", "7"], &[], "'--name <NAME>' cannot be used with '--port"),
         (&["--port", "0"], &[], "expected 1 to 65335"),
     ] {
         let output = run(words, environment);

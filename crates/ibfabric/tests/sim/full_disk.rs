@@ -30,7 +30,7 @@ fn full_disk_ends_recordings_but_not_the_fabric() {
     }
     assert!(record.ends_with(b"\n") && log.ends_with(b"\n"));
     let mut reader = Reader::new(&pcap[..]).expect("the file is a capture");
-    while reader.next_event().expect("whole blocks").is_some() {}
+    while reader.next_event().expect("the capture has only complete blocks").is_some() {}
 }
 
 #[test]

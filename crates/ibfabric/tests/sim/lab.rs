@@ -65,7 +65,7 @@ impl Simulator {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let socket = format!("ibfabric-test-{}-{number}", std::process::id());
-        let options = [&["--socket", &socket], options].concat();
+        let options = [&["--name", &socket], options].concat();
         Self::run(command, place, &options, socket.clone())
     }
 
@@ -92,30 +92,36 @@ impl Simulator {
 
     pub(crate) fn ctl(&self, words: &[&str]) -> Output {
         Command::new(PROGRAM)
-            .args(["sim", "ctl", "--socket", &self.socket])
+            .args(["sim", "ctl", "--name", &self.socket])
             .args(words)
             .output()
             .expect("the program can be started")
     }
 
     pub(crate) fn json(&self, words: &[&str]) -> Value {
-        let output = self.ctl(&[&["--format", "json"], words].concat());
+        let output = self.ctl(&[&["--json"], words].concat());
         serde_json::from_slice(&output.stdout).expect("the text is JSON")
     }
 
     /// Stops the simulator by a signal, and returns its exit status and standard error.
     pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let process = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &process]).status().expect("kill").success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &process])
+                .status()
+                .expect("the program can be started")
+                .success()
+        );
         let status = self.child.wait().expect("the process can be awaited");
         let mut printed = String::new();
         let stderr = self.child.stderr.as_mut().expect("standard error is piped");
-        stderr.read_to_string(&mut printed).expect("UTF-8");
+        stderr.read_to_string(&mut printed).expect("the output is UTF-8");
         (status.code(), printed)
     }
 
     pub(crate) fn file(&self, name: &str) -> String {
-        fs::read_to_string(self.place.path().join(name)).expect("the file is there")
+        fs::read_to_string(self.place.path().join(name)).expect("the file can be read")
     }
 }
 
@@ -123,7 +129,7 @@ impl Simulator {
 fn mesh() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
-    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("the path is UTF-8")];
     assert!(
         Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
     );
@@ -154,10 +160,11 @@ impl Client {
     /// Attaches to the node with this name.
     pub(crate) fn attach_to(socket: &str, id: u32, node: &str) -> Option<Self> {
         let address = |what: &str| {
-            SocketAddr::from_abstract_name(format!("{socket}:{what}\0")).expect("a legal name")
+            SocketAddr::from_abstract_name(format!("{socket}:{what}\0")).expect("the name is valid")
         };
         let open = |what: &str| {
-            let socket = UnixDatagram::bind_addr(&address(&format!("{what}{id}"))).expect("free");
+            let socket = UnixDatagram::bind_addr(&address(&format!("{what}{id}")))
+                .expect("the name is free");
             socket
                 .set_read_timeout(Some(Duration::from_secs(20)))
                 .expect("the time limit can be set");
@@ -175,7 +182,7 @@ impl Client {
         client
             .data
             .connect_addr(&address(&format!("out{}", client.number)))
-            .expect("the socket can listen");
+            .expect("the simulator listens");
         Some(client)
     }
 
@@ -192,7 +199,7 @@ impl Client {
             }
         };
         assert_eq!(length, bytes.len());
-        Control::parse(&bytes).expect("a control message")
+        Control::parse(&bytes).expect("the message is well-formed")
     }
 
     pub(crate) fn send(&self, mad: &Mad, lid: u16) {
@@ -202,7 +209,7 @@ impl Client {
     pub(crate) fn receive(&self) -> Request {
         let mut bytes = [0; Request::LENGTH];
         assert_eq!(self.data.recv(&mut bytes).expect("the response is received"), bytes.len());
-        Request::parse(&bytes).expect("a request")
+        Request::parse(&bytes).expect("the message is well-formed")
     }
 }
 

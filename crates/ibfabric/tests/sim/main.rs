@@ -29,7 +29,7 @@ fn client_gets_responses_and_loss_reports() {
     let answer = client.receive();
     let mad = Mad(answer.mad);
     assert_eq!((answer.status, mad.transaction_id()), (0, TransactionId(0xffff_1234_5678)));
-    let info: NodeInfo = mad.attribute().expect("NodeInfo");
+    let info: NodeInfo = mad.attribute().expect("the response contains NodeInfo");
     assert_eq!((info.num_ports, info.local_port), (5, mad.return_path()[1]));
     // Port 200 of the switch does not exist, so the request times out.
     client.send(&node_info(7, &[1, 200]), 0xffff);
@@ -55,19 +55,19 @@ fn two_hundred_clients_are_served_and_garbage_counted() {
         .collect();
     for (number, client) in clients.iter().enumerate() {
         client.send(&node_info(number as u64, &[1]), 0xffff);
-        client.data.send(&[0; 7]).expect("sent");
+        client.data.send(&[0; 7]).expect("the message can be sent");
     }
     for (number, client) in clients.iter().enumerate() {
         let answer = client.receive();
         assert_eq!(Mad(answer.mad).transaction_id(), TransactionId(number as u64));
     }
-    clients[0].control.send(&[1; 80]).expect("sent");
+    clients[0].control.send(&[1; 80]).expect("the message can be sent");
     // A control message that contains another client's number is rejected.
     let forged = Control::new(clients[1].number, kind::GET_PORT, &[]);
     clients[0].control.send(&forged.to_bytes()).expect("the message can be sent");
     let mut bytes = [0; Control::LENGTH];
     clients[0].control.recv(&mut bytes).expect("the response is received");
-    assert_eq!(Control::parse(&bytes).expect("a message").kind, kind::ERROR);
+    assert_eq!(Control::parse(&bytes).expect("the message is well-formed").kind, kind::ERROR);
     let stats = simulator.json(&["stats"]);
     assert_eq!(stats["data"]["clients"], 210);
     assert_eq!(stats["data"]["refused"]["malformed"], 211);
@@ -133,7 +133,7 @@ fn failed_script_step_is_reported_with_line_and_time() {
     let script = place.path().join("script");
     fs::write(&script, "# twice\nat 1ms unlink sw-x0y0[1]\nat 2ms unlink sw-x0y0[1]\n")
         .expect("the file can be written");
-    let script = script.to_str().expect("UTF-8");
+    let script = script.to_str().expect("the path is UTF-8");
     let simulator = Simulator::start(&["--script", script]);
     let deadline = Instant::now() + Duration::from_secs(20);
     while simulator.json(&["stats"])["data"]["failed_steps"] != 1 {
@@ -152,7 +152,7 @@ fn quit_stops_simulator_and_name_is_exclusive() {
     for signal in ["-TERM", "-INT"] {
         let simulator = Simulator::start(&[]);
         let again = Command::new(PROGRAM)
-            .args(["sim", "net", "--socket", &simulator.socket])
+            .args(["sim", "net", "--name", &simulator.socket])
             .current_dir(simulator.place.path())
             .output()
             .expect("the program can be started");
@@ -162,7 +162,7 @@ fn quit_stops_simulator_and_name_is_exclusive() {
         assert_eq!(simulator.end(signal), (Some(0), String::new()));
     }
     let nobody = Command::new(PROGRAM)
-        .args(["sim", "ctl", "--socket", "nobody-listens-here", "stats"])
+        .args(["sim", "ctl", "--name", "nobody-listens-here", "stats"])
         .output()
         .expect("the program can be started");
     assert_eq!(nobody.status.code(), Some(2));
@@ -174,7 +174,7 @@ fn stalled_console_does_not_block_others() {
     let client = Client::attach(&simulator.socket, 1).expect("the simulator accepts clients");
     let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
     let mut console =
-        UnixStream::connect_addr(&name.expect("the name is valid")).expect("the socket can listen");
+        UnixStream::connect_addr(&name.expect("the name is valid")).expect("the simulator listens");
     // The replies to these requests exceed the socket buffer.
     let request = "{\"command\":\"dump\"}\n";
     console.write_all(request.repeat(400).as_bytes()).expect("the peer accepts data");
@@ -188,7 +188,7 @@ fn stalled_console_does_not_block_others() {
     for _ in 0..400 {
         let mut line = String::new();
         answers.read_line(&mut line).expect("the response is received");
-        let answer: Value = serde_json::from_str(&line).expect("whole");
+        let answer: Value = serde_json::from_str(&line).expect("the response is JSON");
         assert_eq!(answer["ok"], true);
     }
 }
@@ -197,13 +197,13 @@ fn stalled_console_does_not_block_others() {
 fn closed_capture_pipe_does_not_stop_simulator() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
-    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("the path is UTF-8")];
     assert!(
         Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
     );
     let socket = format!("ibfabric-test-{}-pcap", std::process::id());
     let mut child = Command::new(PROGRAM)
-        .args(["sim", net.to_str().expect("UTF-8"), "--socket", &socket, "--pcap", "-"])
+        .args(["sim", net.to_str().expect("the path is UTF-8"), "--name", &socket, "--pcap", "-"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -217,21 +217,25 @@ fn closed_capture_pipe_does_not_stop_simulator() {
     client.receive();
     let stdout = child.stdout.take().expect("standard output is piped");
     let mut reader = ib_pcap::Reader::new(stdout).expect("the file is a capture");
-    while !matches!(reader.next_event().expect("well formed"), Some(ib_pcap::Event::Packet(_))) {}
+    while !matches!(
+        reader.next_event().expect("the capture is well-formed"),
+        Some(ib_pcap::Event::Packet(_))
+    ) {}
     drop(reader);
     let reader = std::thread::spawn(move || {
         let mut printed = String::new();
         errors.read_line(&mut printed).expect("the program prints a line");
         printed
     });
-    // If another test forks, its child process keeps the read end of the pipe open for a short time.
+    // If another test forks, its child process keeps the read end of the pipe open for a short time. So the client
+    // sends requests until the simulator prints the error.
     let mut transaction = 2;
     while !reader.is_finished() {
         client.send(&node_info(transaction, &[1]), 0xffff);
         client.receive();
         transaction += 1;
     }
-    let printed = reader.join().expect("no panic");
+    let printed = reader.join().expect("the thread does not panic");
     let expected = "ibfabric: the reader of the capture has disconnected: the capture stops\n";
     assert_eq!(printed, expected);
     client.send(&node_info(transaction, &[1]), 0xffff);

@@ -9,7 +9,7 @@ use crate::lab::{PROGRAM, Simulator};
 fn unusable_input_is_rejected_with_line() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
-    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("the path is UTF-8")];
     assert!(
         Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
     );
@@ -38,7 +38,7 @@ fn unusable_input_is_rejected_with_line() {
     ];
     for (option, content, expected) in cases {
         fs::write(place.path().join("bad"), content).expect("the file can be written");
-        // The option --record must not name the fabric file, which is read.
+        // `--record` must not name the fabric file, because the simulator reads that file.
         let fabric = if option == "record" { "bad" } else { "net" };
         let output = Command::new(PROGRAM)
             .args(["sim", fabric, &format!("--{option}"), "bad"])
@@ -59,12 +59,12 @@ fn conflicting_options_are_rejected() {
         (&["--port", "65336"], "expected 1 to 65335: clients use up to 200 ports after it"),
         (&["--log-level", "hops"], "the following required arguments were not provided:"),
         (&["--random-time", "1s"], "the following required arguments were not provided:"),
-        (&["--socket", "a", "--port", "7"], "'--socket' cannot be used with '--port'"),
-        (&["--socket", "a", "--replay", "b"], "'--socket' cannot be used with '--replay'"),
+        (&["--name", "a", "--port", "7"], "'--name' cannot be used with '--port'"),
+        (&["--name", "a", "--replay", "b"], "'--name' cannot be used with '--replay'"),
         (&["--port", "7", "--replay", "b"], "'--port <N>' cannot be used with '--replay <FILE>'"),
         (&["--addresses", "a", "--replay", "b"], "cannot be used with '--replay <FILE>'"),
         (&["--record", "a", "--replay", "b"], "cannot be used with '--replay <FILE>'"),
-        (&["--socket", ""], "found 0 bytes, expected a name of 1 to 80"),
+        (&["--name", ""], "found 0 bytes, expected a name of 1 to 80"),
         (&["--record", "-"], "--record -: expected a file"),
         (&["--script", "-"], "is used for two files"),
     ] {
@@ -95,15 +95,15 @@ fn socket_name_in_environment_is_no_conflict() {
 }
 
 #[test]
-fn format_option_may_follow_command() {
+fn json_option_may_follow_command() {
     let simulator = Simulator::start(&[]);
-    let format = ["--format", "json"];
+    let format = ["--json"];
     let (stats, dump) = (["stats"], ["dump", "sw-x0y0[1]"]);
     for words in [
         [&stats[..], &format].concat(),
         [&format[..], &stats].concat(),
         [&dump[..], &format].concat(),
-        ["dump", "--format=json", "sw-x0y0[1]"].to_vec(),
+        ["dump", "--json", "sw-x0y0[1]"].to_vec(),
         [&format[..], &["--"], &dump].concat(),
     ] {
         let output = simulator.ctl(&words);

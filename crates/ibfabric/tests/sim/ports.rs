@@ -22,7 +22,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Starts the simulator and both clients, and writes one key to the P_Key table of each port.
+    /// Starts the simulator and both clients. Writes `key` to the P_Key table of each port, and activates the ports.
     fn with_key(key: PKey, options: &[&str]) -> Self {
         let simulator = Simulator::of(PAIR, options);
         let hosts = [(1, "h1"), (2, "h2")].map(|(id, node)| {
@@ -42,7 +42,7 @@ impl Pair {
         Self { simulator, hosts }
     }
 
-    /// At the first host, queries the counters of the second host.
+    /// Queries the port counters of the second host from the first host, with the source LID `slid`.
     fn query(&self, slid: u16) -> Request {
         let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(9));
         mad.set_attribute_id(AttributeId::PORT_COUNTERS);
@@ -83,7 +83,7 @@ fn query_attribute<A: Attribute>(client: &Client, mad: Mad) -> A {
     client.send(&mad, 0xffff);
     let answer = Mad(client.receive().mad);
     assert!(answer.status().is_ok(), "{answer}");
-    answer.attribute().expect("requested attribute")
+    answer.attribute().expect("the response contains the attribute")
 }
 
 #[test]

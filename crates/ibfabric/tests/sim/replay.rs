@@ -1,4 +1,4 @@
-//! `--record` and `--replay`.
+//! Checks the options `--record` and `--replay` of `ibfabric sim`.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,9 @@ fn replay_log_equals_recorded_log() {
     drop(client);
     let place = simulator.place.path().to_owned();
     let process = simulator.child.id().to_string();
-    assert!(Command::new("kill").arg(&process).status().expect("kill").success());
+    assert!(
+        Command::new("kill").arg(&process).status().expect("the program can be started").success()
+    );
     let mut simulator = simulator;
     assert_eq!(simulator.child.wait().expect("the process can be awaited").code(), Some(0));
     let words = [
@@ -65,7 +67,10 @@ fn replay_log_equals_recorded_log() {
         .expect("the program can be started");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let log = simulator.file("log");
-    assert!(log.contains("link down") && log.contains("arrives"), "something has happened");
+    assert!(
+        log.contains("link down") && log.contains("arrives"),
+        "the log has link failures and packets"
+    );
     assert_eq!(log, simulator.file("again"));
     let other = words.map(|word| if word == "5" { "6" } else { word });
     let output = Command::new(PROGRAM)
@@ -81,10 +86,10 @@ fn replay_log_equals_recorded_log() {
     );
     assert_eq!(log.matches("command Unlink \"sw-x1y0\"\n").count(), 2);
     assert!(log.contains("nobody"));
-    let capture = fs::read(place.join("pcap")).expect("the file is there");
+    let capture = fs::read(place.join("pcap")).expect("the file can be read");
     let mut reader = ib_pcap::Reader::new(&capture[..]).expect("the file is a capture");
     let mut packets = 0;
-    while let Some(event) = reader.next_event().expect("a whole capture") {
+    while let Some(event) = reader.next_event().expect("the capture is complete") {
         packets += u32::from(matches!(event, ib_pcap::Event::Packet(_)));
     }
     assert!(packets > 200, "{packets} packets");
@@ -110,7 +115,9 @@ fn replay_fails_if_a_command_has_another_result() {
     }
     let place = simulator.place.path().to_owned();
     let process = simulator.child.id().to_string();
-    assert!(Command::new("kill").arg(&process).status().expect("kill").success());
+    assert!(
+        Command::new("kill").arg(&process).status().expect("the program can be started").success()
+    );
     let mut simulator = simulator;
     assert_eq!(simulator.child.wait().expect("the process can be awaited").code(), Some(0));
     assert_eq!(replay(&place, "record"), (Some(0), String::new()));
@@ -143,7 +150,9 @@ fn replay_requires_identical_fabric() {
                [1] \"a\"[1] s=7 e=7\t# lid 0 4xNDR\n";
     let mut simulator = Simulator::of(net, &["--record", "record"]);
     let process = simulator.child.id().to_string();
-    assert!(Command::new("kill").arg(&process).status().expect("kill").success());
+    assert!(
+        Command::new("kill").arg(&process).status().expect("the program can be started").success()
+    );
     assert_eq!(simulator.child.wait().expect("the process can be awaited").code(), Some(0));
     let place = simulator.place.path();
     assert_eq!(replay(place, "record"), (Some(0), String::new()));

@@ -10,7 +10,7 @@ use crate::lab::{Lab, PROGRAM};
 fn ring(options: &[&str]) -> Lab {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
-    let words = ["gen", "torus", "5", "hosts=1", "-o", net.to_str().expect("UTF-8")];
+    let words = ["gen", "torus", "5", "hosts=1", "-o", net.to_str().expect("the path is UTF-8")];
     assert!(
         Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
     );
@@ -46,7 +46,7 @@ fn accepted_credit_loops_are_shown_until_they_are_resolved() {
     assert_eq!(since, alarm["since"].as_f64());
     // After a link of the ring is cut, the new routes have no credit loop.
     let node = alarm["first"][0].as_str().and_then(|text| text.split('\'').nth(1));
-    lab.run_command(&format!("unlink \"{}\"[1]", node.expect("the name of a switch")));
+    lab.run_command(&format!("unlink \"{}\"[1]", node.expect("the text contains a quoted name")));
     crate::lab::wait_for("routes without a credit loop", || {
         lab.query_manager(&["status"])["alarms"] == Value::Array(Vec::new())
     });

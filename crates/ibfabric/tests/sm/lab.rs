@@ -52,7 +52,7 @@ impl Lab {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let socket = format!("ibfabric-sm-test-{}-{number}", std::process::id());
         let child = Command::new(PROGRAM)
-            .args(["sim", "net", "--socket", &socket])
+            .args(["sim", "net", "--name", &socket])
             .args(options)
             .current_dir(place.path())
             .stdout(Stdio::piped())
@@ -73,7 +73,7 @@ impl Lab {
     /// Sends a command to the simulator.
     pub(crate) fn run_command(&self, command: &str) {
         let mut words = Command::new(PROGRAM);
-        words.args(["sim", "ctl", "--socket", &self.socket, command]);
+        words.args(["sim", "ctl", "--name", &self.socket, command]);
         assert!(words.status().expect("the program can be started").success(), "{command}");
     }
 
@@ -87,8 +87,8 @@ impl Lab {
         let mut command = Command::new(PROGRAM);
         command
             .arg("sm")
-            .arg(format!("--ibsim={}", self.socket))
-            .args(["--socket", &self.console()])
+            .arg(format!("--attach={}", self.socket))
+            .args(["--name", &self.console()])
             .args(options)
             .current_dir(self.place.path())
             .env_remove("NOTIFY_SOCKET")
@@ -119,7 +119,7 @@ impl Daemon {
     /// Waits until the subnet has come up `sweeps` times.
     pub(crate) fn is_up(&self, sweeps: u64) {
         wait_for("the subnet", || {
-            let output = self.ctl(&["status", "--format", "json"]);
+            let output = self.ctl(&["status", "--json"]);
             let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
             status["sweeps"].as_u64() >= Some(sweeps) && status["activity"] == "idle"
         });
@@ -128,7 +128,7 @@ impl Daemon {
     /// Waits until the SM is in the given state.
     pub(crate) fn is_in(&self, state: &str) {
         wait_for(state, || {
-            let output = self.ctl(&["status", "--format", "json"]);
+            let output = self.ctl(&["status", "--json"]);
             let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
             status["state"] == state
         });
@@ -136,7 +136,7 @@ impl Daemon {
 
     pub(crate) fn ctl(&self, question: &[&str]) -> Output {
         let mut command = Command::new(PROGRAM);
-        command.args(["sm", "ctl", "--socket", &self.console]).args(question);
+        command.args(["sm", "ctl", "--name", &self.console]).args(question);
         command.output().expect("the program can be started")
     }
 
@@ -161,7 +161,7 @@ impl Drop for Daemon {
 
 fn query(console: &str, question: &[&str]) -> Value {
     let mut command = Command::new(PROGRAM);
-    command.args(["sm", "ctl", "--socket", console, "--format", "json"]).args(question);
+    command.args(["sm", "ctl", "--name", console, "--json"]).args(question);
     let output = command.output().expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).expect("the text is JSON")
@@ -170,7 +170,7 @@ fn query(console: &str, question: &[&str]) -> Value {
 /// Writes the fabric file `net` of a lab into the given directory.
 pub(crate) fn mesh(directory: &Path) {
     let net = directory.join("net");
-    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("the path is UTF-8")];
     assert!(
         Command::new(PROGRAM).args(words).status().expect("the program can be started").success()
     );
@@ -194,11 +194,11 @@ pub(crate) fn wait_for(what: &str, so: impl Fn() -> bool) {
 
 /// Returns a free TCP port.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a TCP port is free");
     listener.local_addr().expect("the socket is bound").port()
 }
 
-/// Returns the metrics; empty if there is no server.
+/// Returns the page of metrics, or an empty text if the request fails.
 pub(crate) fn page(port: u16) -> String {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
     let sent = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");

@@ -31,7 +31,7 @@ fn daemon_manages_subnet_until_terminated() {
     assert_eq!(daemon.query(&["sweep"]), serde_json::json!({ "text": "a sweep starts" }));
     daemon.is_up(3);
     // The log is rotated: the file is renamed, and SIGUSR1 makes the SM open a new file.
-    fs::rename(lab.path("log"), lab.path("log.1")).expect("renamed");
+    fs::rename(lab.path("log"), lab.path("log.1")).expect("the file can be renamed");
     signal(&daemon.child, "USR1");
     wait_for("a new log", || lab.path("log").exists());
     daemon.end();
@@ -72,8 +72,8 @@ fn lids_survive_killed_daemon() {
     let mut daemon = Daemon::start(&lab, &["--cache-dir", "c"]);
     daemon.is_up(1);
     wait_for("the cache", || !file(&lab, "c/neighbors").is_empty());
-    daemon.child.kill().expect("killed");
-    daemon.child.wait().expect("ended");
+    daemon.child.kill().expect("the process exists");
+    daemon.child.wait().expect("the process can be awaited");
     let before = file(&lab, "c/guid2lid");
     // In a new simulator the ports have no LIDs, so the SM uses the LIDs of the changed cache.
     let moved = before.replacen("0x0001 0x0001", "0x0100 0x0100", 1);
@@ -96,8 +96,8 @@ fn lids_survive_killed_daemon() {
 fn metrics_have_sweeps_and_port_counters() {
     let lab = Lab::start(&[]);
     let port = lab::free_port();
-    let number = port.to_string();
-    let options = ["--metrics-port", number.as_str(), "--perf-interval", "1"];
+    let address = format!("127.0.0.1:{port}");
+    let options = ["--metrics", address.as_str(), "--perf-interval", "1"];
     let mut daemon = Daemon::start(&lab, &options);
     daemon.is_up(1);
     lab.run_command("performanceset \"S-0002c90000200000\"[1] PortCounters.SymbolErrorCounter=7");
@@ -106,7 +106,7 @@ fn metrics_have_sweeps_and_port_counters() {
     wait_for("the counters", || lab::page(port).contains(line));
     let page = lab::page(port);
     for line in ["ibfabric_sm_state{state=\"master\"} 1\n", "ibfabric_sm_sweeps_total 1\n"] {
-        assert!(page.contains(line), "{line} in {page}");
+        assert!(page.contains(line), "found no {line} in {page}");
     }
     assert!(page.contains("\nibfabric_sm_ports{state=\"active\"} 16\n"), "{page}");
     daemon.end();
@@ -129,7 +129,7 @@ fn unroutable_fabric_is_not_ready() {
     lab::mesh(place.path());
     let socket = format!("ibfabric-sm-unroutable-{}", std::process::id());
     let output = Command::new(PROGRAM)
-        .args(["sim", "net", "--sm=updn,no_fallback", "--socket", &socket])
+        .args(["sim", "net", "--sm=updn,no_fallback", "--name", &socket])
         .current_dir(place.path())
         .output()
         .expect("the program can be started");
@@ -140,14 +140,14 @@ fn unroutable_fabric_is_not_ready() {
 #[test]
 fn systemd_is_notified() {
     let lab = Lab::start(&[]);
-    let socket = UnixDatagram::bind(lab.path("notify")).expect("bound");
+    let socket = UnixDatagram::bind(lab.path("notify")).expect("the path is free");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("the time limit can be set");
     let mut command = lab.command(&[]);
     command.env("NOTIFY_SOCKET", lab.path("notify"));
     let mut daemon = Daemon::of(&lab, command);
     let hear = || {
         let mut bytes = [0; 128];
-        let length = socket.recv(&mut bytes).expect("notification");
+        let length = socket.recv(&mut bytes).expect("a notification is received");
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     };
     assert_eq!(hear(), "READY=1\nSTATUS=The subnet is up");
@@ -159,19 +159,19 @@ fn systemd_is_notified() {
 fn program_named_opensm_acts_as_opensm() {
     let lab = Lab::start(&[]);
     let opensm = lab.path("opensm");
-    symlink(PROGRAM, &opensm).expect("linked");
+    symlink(PROGRAM, &opensm).expect("the link can be created");
     let run = |words: &[&str]| {
         let mut command = Command::new(&opensm);
         command.args(words).current_dir(lab.place.path());
         command.env("OSM_TMP_DIR", lab.path("t")).env("OSM_CACHE_DIR", lab.path("c"));
-        fs::create_dir_all(lab.path("t")).expect("made");
+        fs::create_dir_all(lab.path("t")).expect("the directory can be created");
         let output = command.output().expect("the program can be started");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nfdr10 2\n")
         .expect("the file can be written");
-    let ibsim = format!("--ibsim={}", lab.socket);
+    let ibsim = format!("--attach={}", lab.socket);
     let (status, output, errors) = run(&["-F", "conf", "-once", "-Rminhop", "-D0x43", &ibsim]);
     assert_eq!(status, Some(0), "{errors}");
     assert!(output.contains(" 0x02 -> SUBNET UP\n"), "{output}");
@@ -183,8 +183,8 @@ fn program_named_opensm_acts_as_opensm() {
     for name in ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"] {
         assert!(lab.path("t").join(name).exists(), "{name}");
     }
-    // Options override the configuration file. If the log flag for dumps is not set, only the links are dumped.
-    fs::remove_dir_all(lab.path("t")).expect("removed");
+    // Options override the configuration file. Without the log flag 0x40, the SM dumps only `opensm-subnet.lst`.
+    fs::remove_dir_all(lab.path("t")).expect("the directory can be removed");
     let (status, ..) = run(&["-F", "conf", "-o", "-l", "0", "-r", "-f", "log", &ibsim]);
     assert_eq!(status, Some(0));
     assert!(!file(&lab, "c/guid2lid").contains("0x0003 0x0004"));
@@ -199,7 +199,7 @@ fn program_named_opensm_acts_as_opensm() {
             &["-foo=", "--lo"],
             "--lo: ambiguous option: expected --log_file or --log_limit or --log_prefix",
         ),
-        (&["--metrics-port", "99999"], "found `99999`, expected a number of 1 to 65535"),
+        (&["--metrics", "99999"], "found `99999`, expected ADDR:PORT with a port of 1 to 65535"),
         (&["--sm_sl", "3"], "--sm_sl: found `3`, expected 0"),
         (&["-F", "none"], "--config: cannot read none: "),
         (&["-d", "10"], "--debug: 10: found the test mode, expected 1 or 2"),
@@ -231,7 +231,7 @@ fn program_named_opensm_acts_as_opensm() {
 #[test]
 fn partition_file_is_reloaded() {
     let lab = Lab::start(&[]);
-    fs::write(lab.path("p"), "Default=0x7fff : ALL=full ;\n").expect("written");
+    fs::write(lab.path("p"), "Default=0x7fff : ALL=full ;\n").expect("the file can be written");
     let mut daemon = Daemon::start(&lab, &["--pconfig", "p", "--log", "log"]);
     daemon.is_up(1);
     let smps = |daemon: &Daemon| {

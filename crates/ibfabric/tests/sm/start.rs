@@ -1,4 +1,4 @@
-//! Starts the SM in the foreground and in the background, and checks its errors.
+//! Starts the SM in the foreground and in the background, and checks the errors that it prints and logs.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -18,11 +18,11 @@ fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn daemon_startup_failure_is_printed_and_logged() {
     let lab = Lab::start(&[]);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let number = port.local_addr().expect("the socket is bound").port().to_string();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a TCP port is free");
+    let address = port.local_addr().expect("the socket is bound").to_string();
     let log = ["-B", "--log", "log", "--pidfile", "pid"];
     for (options, expected) in [
-        (&["--metrics-port", number.as_str()][..], "cannot serve metrics on port "),
+        (&["--metrics", address.as_str()][..], "cannot serve metrics at 127.0.0.1:"),
         (&["--root-guids", "none"], "--root-guids: cannot read none: "),
         (&["--guid-routing-order", "none"], "--guid-routing-order: cannot read none: "),
         (&["--pconfig", "none"], "--pconfig: cannot read none: "),
@@ -34,7 +34,7 @@ fn daemon_startup_failure_is_printed_and_logged() {
         let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
         assert!(text.contains(expected) && text.ends_with("Exiting SM\n"), "{text}");
         assert!(!lab.path("pid").exists(), "{options:?}");
-        fs::remove_file(lab.path("log")).expect("removed");
+        fs::remove_file(lab.path("log")).expect("the file can be removed");
     }
     let (status, errors) = run(&lab, &["-B", "--log", "missing/log"]);
     assert_eq!(status, Some(2));
@@ -53,7 +53,7 @@ fn daemon_is_ready_when_it_detaches() {
         command.status().expect("the program can be started").success()
     };
     assert!(kill("-TERM"));
-    wait_for("its end", || !lab.path("pid").exists());
+    wait_for("the exit of the SM", || !lab.path("pid").exists());
     let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
     assert!(text.contains(" 0x80 -> ibfabric "), "{text}");
     wait_for("the last line", || {
@@ -123,6 +123,8 @@ fn discarded_lines_are_logged() {
     assert!(text.contains("updn cannot route this subnet: "), "{text}");
     daemon.end();
     let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
+    // The log has each of these messages once: the unknown GUID in `a.txt`, the failure of updn, and the engine that
+    // replaces updn. Only the beginnings of the first two messages are compared.
     for expected in [
         " 0x01 -> a.txt:1: found 0x000000000000dead, expected the GUID of ",
         " 0x01 -> updn cannot route this subnet: ",
@@ -208,8 +210,8 @@ fn configured_port_is_used() {
     assert!(here(&["--node", "H-0002c90000100002"]).contains(other));
     assert!(here(&["--node", "nope"]).contains("--node nope: the fabric has no such node"));
     assert!(here(&["--guid", "0xdead"]).contains("no end port has this GUID"));
-    // The name of --ibsim can be the next word on the command line.
+    // The name of the simulator may follow `--attach` as a separate word.
     let mut command = Command::new(PROGRAM);
-    command.args(["sm", "--ibsim", &lab.socket, "-o"]);
+    command.args(["sm", "--attach", &lab.socket, "-o"]);
     assert_eq!(command.output().expect("the program can be started").status.code(), Some(0));
 }

@@ -40,9 +40,9 @@ Ca 1 "H-0000000000000013" # "manager"
 const ADDRESSES: &str = "0x1 192.168.77.1 fd00:77::1\n0x2 192.168.77.2 fd00:77::2\n";
 
 const SIMULATOR: &str =
-    "ibfabric sim /tmp/pair.net --addresses /tmp/addresses --socket lab --mtu 4096";
+    "ibfabric sim /tmp/pair.net --addresses /tmp/addresses --name lab --mtu 4096";
 const MANAGER: &str =
-    "SIM_HOST=H-0000000000000013 ibfabric sm --ibsim=lab --subnet-prefix 0xfd00007700000000";
+    "SIM_HOST=H-0000000000000013 ibfabric sm --attach=lab --subnet-prefix 0xfd00007700000000";
 const SERVICE: &str = "ibfabric acm --attach lab --node H-0000000000000011";
 const OTHER: &str = "ibfabric acm --attach lab --node H-0000000000000012 --socket /run/2.sock";
 
@@ -139,8 +139,8 @@ impl<'a> Scene<'a> {
         };
         let ib = ["1 pkey 0xffff service 0x1060000", "2 pkey 0xffff service 0x1061c06"]
             .map(|end| format!("ib fd00:77::{end}"));
-        // librdmacm prints the path in its own format, then the requested addresses. The source address comes from the
-        // service.
+        // For IP addresses, librdmacm returns two results: the first with `AF_IB` addresses, the second with IP
+        // addresses. If the source was not requested, the service supplies it.
         let from_ip = |family: &str, network: &str| {
             let own = |end: &str| format!("{family} {network}{end}");
             result("ib", 36, Some(&ib[0]), &ib[1])
@@ -195,8 +195,8 @@ impl<'a> Scene<'a> {
             Ok(())
         })?;
         drop(ours);
-        // Programs that also take the addresses from librdmacm fail, because Linux has no HCA for `AF_IB` addresses
-        // here.
+        // Programs that also take the addresses from librdmacm fail, because Linux has no HCA for `AF_IB` addresses on
+        // Ethernet.
         for (command, status) in [
             ("rdma_client -s fd00:77::2 -p 7000", 255),
             ("rdma_xclient -s 192.168.77.2 -p 7000", 255),
@@ -209,8 +209,8 @@ impl<'a> Scene<'a> {
                 Ok(())
             })?;
         }
-        // The service does not know the address: two queries of librdmacm fail, for the addresses and for a route. The
-        // programs then connect as they would without a service.
+        // The service does not know the address `UNKNOWN`, so librdmacm's queries for addresses and for a route fail.
+        // Both programs then connect as they would without a service.
         self.check_counters([2, 2, 0], Self::connect_programs)
     }
 
@@ -228,7 +228,7 @@ impl<'a> Scene<'a> {
         });
         self.check_output(known, &without_route("ipv4", "", known))?;
         self.connect_programs()?;
-        // The killed service has left its socket behind.
+        // The killed service has left its Unix socket behind. The next service listens on TCP instead.
         let mode = "echo server_mode loop >/etc/rdma/ibacm_opts.cfg";
         self.guest_runs(mode, 0, &[])?;
         self.service = serve(self.guest, SERVICE)?;
@@ -344,7 +344,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Starts the service of the guest's host, and waits until the service has joined its multicast group.
+/// Starts an ACM service with the given command, and waits until the service has joined its multicast group.
 fn serve(guest: &Guest, command: &str) -> Result<Running, RunError> {
     let service = guest.start(command)?;
     service.until("READY", PATIENCE)?;

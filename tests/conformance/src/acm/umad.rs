@@ -24,7 +24,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// The SM of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagedBy {
-    /// A real OpenSM, which uses the same preloaded library.
+    /// A real OpenSM, with the same preloaded library as the ACM service.
     OpenSm,
     /// `ibfabric sm`.
     Ours,
@@ -35,11 +35,11 @@ pub enum ManagedBy {
 pub struct Setup<'a> {
     /// The program ibfabric.
     pub ibfabric: &'a Path,
-    /// The simulator.
+    /// The simulator that runs the fabric.
     pub simulator: &'a Kind,
     /// The library that is preloaded into OpenSM and the service.
     pub preload: &'a Path,
-    /// The SM.
+    /// The SM that brings the fabric up.
     pub manager: ManagedBy,
     /// An empty directory for the files of the run.
     pub directory: &'a Path,
@@ -70,9 +70,10 @@ impl<'a> Scene<'a> {
         write_net(&fabric, &net)?;
         let socket = socket_name();
         let server = simulator.start(&net, directory, &socket)?;
-        // The SM runs on the last host. Some preloaded libraries write sysfs files of the port into their working
-        // directory, so each program has its own directory.
+        // The SM runs on the last host.
         let node = name(&fabric, hosts(&fabric).last().ok_or("the fabric has no hosts")?);
+        // Some preloaded libraries write sysfs files of the port into the working directory. Therefore the SM and the
+        // service have separate directories.
         let at = |part: &str| -> Result<PathBuf> {
             let path = directory.join(part);
             fs::create_dir(&path)?;
@@ -176,7 +177,7 @@ impl<'a> Scene<'a> {
         let found = self.ask(&["-f", "n", "-d", other])?;
         let (slid, dlid) = (lid(&found, "slid:"), lid(&found, "dlid:"));
         self.expect(&["-f", "l", "-s", &slid, "-d", &dlid], &path)?;
-        // This service cannot resolve names that only other services know.
+        // The port has no UD QPs, so the service cannot query other services for an unknown name.
         self.expect(&["-f", "n", "-d", "nobody"], &["No data available"])?;
         self.expect(&["-e"], &["0x0002c90000100000,1,0xffff,1,ibacmp,own-name"])?;
         let status = self.status()?;

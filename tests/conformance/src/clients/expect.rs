@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
 use ib_types::{Guid, LinkSpeed, NodeKind};
 
-/// The two ends of a link, each as node GUID and port number. The lower end is the first one.
+/// The two ends of a link, each as node GUID and port number. The smaller pair comes first.
 type Link = ((Guid, u8), (Guid, u8));
 
 /// Returns the differences between the fabric and the output of `ibnetdiscover`.
@@ -56,7 +56,7 @@ fn shown(((a, port_a), (b, port_b)): &Link) -> String {
 }
 
 fn guids(fabric: &Fabric, kind: NodeKind) -> BTreeSet<Guid> {
-    // A CA without a link cannot be discovered.
+    // Nodes without a link are omitted, because clients cannot discover them.
     let linked = |id| fabric.ports_of(id).any(|(_, port)| port.peer.is_some());
     let nodes = fabric.nodes().filter(|&(id, node)| node.kind == kind && linked(id));
     nodes.map(|(_, node)| node.guid).collect()
@@ -79,7 +79,7 @@ fn links(fabric: &Fabric) -> BTreeMap<Link, LinkRate> {
     links.map(|(link, a, _)| (link, rate(a))).collect()
 }
 
-/// Returns how many ends of active links with the given speed `iblinkinfo` prints.
+/// Counts the ends of active links with the given speed in the output of `iblinkinfo`.
 #[must_use]
 pub fn link_ends(iblinkinfo: &str, speed: LinkSpeed) -> usize {
     let speed = match speed {
@@ -132,7 +132,7 @@ pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String
     let mut routes = BTreeMap::from([(start, "0".to_owned())]);
     let mut queue = VecDeque::from([start]);
     while let Some(node) = queue.pop_front() {
-        // A route passes only through switches, because other nodes do not forward packets. It starts at port `from`.
+        // A route starts at port `from`. It passes only through switches, because other nodes do not forward packets.
         let passes = fabric.node(node).kind.is_switch();
         for (id, port) in fabric.ports_of(node) {
             let Some(peer) = fabric.peer(id) else { continue };
@@ -153,7 +153,8 @@ pub fn spare_links(fabric: &Fabric) -> Vec<PortId> {
     let is_switch = |id: PortId| fabric.node(fabric.port(id).node).kind.is_switch();
     let first = |fabric: &Fabric| fabric.links().next().map(|(port, _)| port);
     let reached = |fabric: &Fabric| -> usize {
-        // The search starts at a switch, because it follows all ports of a switch but only one port of any other node.
+        // `directed_routes` follows all ports of a switch, but only one port if it starts at another node. Therefore
+        // the search starts at a switch.
         let start = fabric.links().flat_map(|(a, b)| [a, b]).find(|&id| is_switch(id));
         let start = start.or_else(|| first(fabric));
         start.map_or(0, |port| directed_routes(fabric, port).len())

@@ -10,7 +10,7 @@ use ib_types::{LinkSpeed, LinkWidth};
 
 use crate::routing::RecipeError;
 
-/// The engines with which a real OpenSM brings up every fabric.
+/// The routing engines with which a real OpenSM brings up every fabric.
 pub const ENGINES: [&str; 5] = ["minhop", "updn", "ftree", "dor", "lash"];
 
 /// A fabric, and which tests run on it.
@@ -26,7 +26,7 @@ pub struct Plan {
     pub lmc: u8,
     /// True if osmtest's long flow, which sends 100,000 queries, runs on this fabric.
     pub flood: bool,
-    /// True if only complete runs include this fabric.
+    /// True if only runs with the option `--all` include this fabric.
     pub long: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct Options<'a> {
     pub window: u8,
     /// Time limit for the first bring-up.
     pub limit: Duration,
-    /// Further command-line arguments of OpenSM. They override those that the other fields produce.
+    /// Further command-line arguments of OpenSM, which override the arguments from the other fields.
     pub more: &'a [&'a str],
 }
 
@@ -148,7 +148,7 @@ impl Manager {
         self.log().matches("SUBNET UP").count()
     }
 
-    /// Returns the engine that last configured the switches.
+    /// Returns the routing engine that last configured the switches.
     #[must_use]
     pub fn engine(&self) -> String {
         let log = self.log();

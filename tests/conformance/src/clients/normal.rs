@@ -19,7 +19,7 @@ pub struct Allowed {
 pub enum Mask {
     /// The lines that contain this text.
     Line(&'static str),
-    /// The first number after this text, unless it is zero. If the number is repeated in parentheses, the repetition is
+    /// The first number after this text, unless the number is zero. A text in parentheses directly after the number is
     /// not compared either.
     Number(&'static str),
     /// Like [`Mask::Number`], but zero is not compared either.
@@ -60,7 +60,7 @@ const fn port_info(field: &'static str, reason: &'static str) -> Allowed {
 pub const PROCESS: Allowed =
     Allowed { programs: &[], mask: Mask::Number("ibwarn: ["), reason: "the PID of the client" };
 
-/// The port at which the SM's latest PortInfo query has arrived.
+/// `LocalPortNum` in PortInfo records: the port at which the SM's latest PortInfo query has arrived.
 pub const CAME_BY: Allowed = Allowed {
     programs: &["saquery PIR"],
     mask: Mask::Number("LocalPort"),
@@ -174,15 +174,15 @@ pub const ALLOWED_OF_LIBRARIES: &[Allowed] = &[
     },
 ];
 
-/// Returns the output of a client without the permitted differences. `mixed` is true if the two compared
-/// clients use different umad libraries.
+/// Returns the exit status and the output of a client, without the permitted differences. `mixed` is true if the two
+/// compared clients use different umad libraries.
 #[must_use]
 pub fn normal(question: &Question, answer: &Answer, mixed: bool) -> String {
     let of_libraries = if mixed { ALLOWED_OF_LIBRARIES } else { &[] };
     normal_but(question, answer, ALLOWED.iter().chain(of_libraries))
 }
 
-/// Returns the output of a client without the given permitted differences.
+/// Returns the exit status and the output of a client, without the given permitted differences.
 #[must_use]
 pub fn normal_but<'a>(
     question: &Question,
@@ -242,7 +242,7 @@ fn masked(line: &str, masks: &[Mask]) -> Option<String> {
     Some(line)
 }
 
-/// Replaces the first number after a text by N. If the same number follows in parentheses, replaces it too. Zero is
+/// Replaces the first number after a text by N. Also replaces a text in parentheses directly after the number. Zero is
 /// replaced only if `zero` is set.
 fn without_number(line: &str, text: &str, zero: bool) -> String {
     let Some(at) = line.find(text) else { return line.to_owned() };

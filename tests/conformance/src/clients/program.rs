@@ -26,7 +26,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Sets the environment variables of a client. Without a node, the client runs on the default node.
+    /// Sets the environment variables of a client. If `node` is `None`, the client runs on the default node.
     pub fn dress(&self, command: &mut Command, node: Option<&str>) {
         command
             .env("LD_PRELOAD", &self.preload)
@@ -37,8 +37,9 @@ impl Seat {
     /// Runs a client until it ends. Its outputs are written to files whose names start with `name`.
     ///
     /// If a signal terminates `ibqueryerrors`, it is run up to two more times. `ibqueryerrors` reads the service levels
-    /// of all path records in OpenSM's response, but libumad2sim.so returns only the first 256 bytes of it. With the
-    /// arbitrary values behind these bytes, `ibqueryerrors` sometimes writes beyond its table of LIDs.
+    /// of all path records in OpenSM's response, but libumad2sim.so returns only the first 256 bytes of the response.
+    /// The memory after these bytes has arbitrary content. So `ibqueryerrors` sometimes writes beyond its table of
+    /// LIDs.
     ///
     /// # Errors
     /// Fails if the files cannot be written or the program cannot be started.

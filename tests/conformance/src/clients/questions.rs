@@ -8,7 +8,7 @@ use ib_types::{Guid, NodeKind};
 use super::expect::directed_routes;
 use super::program::Question;
 
-/// The nodes of a fabric that appear in the command lines.
+/// The nodes of a fabric that the clients query, or on which they run.
 #[derive(Clone, Debug)]
 pub struct Actors {
     /// The node on which OpenSM and most clients run: the first CA.
@@ -19,9 +19,9 @@ pub struct Actors {
     pub last: Host,
     /// The switch to which the first CA is connected.
     pub leaf: Switch,
-    /// The switch to which the last CA is connected. Its `port` is the one with this link.
+    /// The switch to which the last CA is connected. Its `port` leads to this CA.
     pub far: Switch,
-    /// Another switch.
+    /// The last switch, which may also be `leaf` or `far`.
     pub other: Switch,
 }
 
@@ -54,8 +54,8 @@ pub struct Switch {
 }
 
 impl Actors {
-    /// Chooses the nodes that the command lines query. Returns `None` if a chosen node has no LID, or if there are too
-    /// few nodes.
+    /// Chooses the nodes among those that the first CA can reach. Returns `None` if a chosen node has no LID, or if
+    /// there are too few nodes.
     #[must_use]
     pub fn choose(fabric: &Fabric, lids: &BTreeMap<Guid, u16>) -> Option<Self> {
         let linked = |id| fabric.ports_of(id).find(|(_, port)| port.peer.is_some());
@@ -229,7 +229,7 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
     .iter()
     .map(|line| Question::new(line))
     .chain([
-        // saquery receives the records of all nodes and searches them.
+        // `saquery -O` queries the records of all nodes and searches them, so the response has several MADs.
         Question { many: true, ..Question::new(&format!("saquery -O {}", last.lid)) },
         Question::new("sminfo").on(on),
         Question::new("ibaddr").on(on),

@@ -94,10 +94,11 @@ pub trait Server {
     /// Fails if the simulator does not accept the command.
     fn order(&mut self, order: Order<'_>) -> io::Result<()>;
 
-    /// Returns the resources that the simulator's process has used.
+    /// Returns the resources that the simulator's process has used; `None` if the process has ended.
     fn usage(&self) -> Option<Usage>;
 
-    /// Ends the simulator as a user would do. Returns a description of the error, if any.
+    /// Ends `ibfabric sim` with SIGTERM, and kills ibsim. Returns a description of the error if `ibfabric sim` does not
+    /// end successfully.
     fn stop(self: Box<Self>) -> Option<String>;
 }
 
@@ -116,7 +117,8 @@ impl RealIbsim {
                 .arg(net)
                 .current_dir(directory)
                 .env("IBSIM_SOCKNAME", socket)
-                // Standard input is the console. ibsim uses all CPU time after its console is closed.
+                // Standard input is ibsim's console. The pipe keeps it open, because ibsim uses all CPU time after its
+                // console is closed.
                 .stdin(Stdio::piped())
                 .stdout(output)
                 .stderr(errors),
@@ -149,7 +151,7 @@ impl Server for RealIbsim {
                 ));
             }
         };
-        let console = self.0.child().stdin.as_mut().expect("ibsim is started with a console");
+        let console = self.0.child().stdin.as_mut().expect("ibsim's standard input is a pipe");
         console.write_all(line.as_bytes())?;
         console.flush()
     }
@@ -182,7 +184,7 @@ impl OurSim {
             Group::bound(binary)
                 .arg("sim")
                 .arg(net)
-                .args(["--socket", socket])
+                .args(["--name", socket])
                 .args(more)
                 .current_dir(directory)
                 .stdin(Stdio::null())
@@ -190,7 +192,7 @@ impl OurSim {
                 .stderr(errors),
         );
         let mut group = group.map_err(missing("ibfabric", "none"))?;
-        let output = group.child().stdout.take().expect("the output is a pipe");
+        let output = group.child().stdout.take().expect("standard output is a pipe");
         let (ready, is_ready) = mpsc::channel();
         // Reads all output, because the simulator would block if its pipe were full.
         std::thread::spawn(move || {
@@ -233,7 +235,7 @@ impl Server for OurSim {
         let output = Command::new("timeout")
             .args(["-s", "KILL", "20"])
             .arg(&self.binary)
-            .args(["sim", "ctl", "--socket", &self.socket, verb])
+            .args(["sim", "ctl", "--name", &self.socket, verb])
             .arg(target)
             .args(more)
             .stdin(Stdio::null())

@@ -61,7 +61,7 @@ pub struct Setup<'a> {
     pub preload: &'a Path,
     /// True if the preloaded library returns all MADs of a response.
     pub complete: bool,
-    /// True if the two compared stages use different preloaded libraries.
+    /// True if this stage is compared with a stage that uses another preloaded library.
     pub mixed: bool,
     /// The routing engine of OpenSM.
     pub engine: &'a str,
@@ -69,17 +69,17 @@ pub struct Setup<'a> {
     pub directory: PathBuf,
 }
 
-/// The result of a client, without the permitted differences.
+/// The result of a client, without the parts that may differ between simulators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Command line.
     pub command: String,
-    /// Exit status, standard output and standard error, without the permitted differences.
+    /// Exit status, standard output and standard error, without the parts that may differ.
     pub text: String,
-    /// Path of the file that contains the whole output. Standard error is in a file with the same name and the
-    /// extension `err`.
+    /// Path of the file that contains the unchanged standard output. Standard error is in a file with the same name and
+    /// the extension `err`.
     pub kept: PathBuf,
-    /// True if Debian's library truncates the response.
+    /// True if the response that the client receives has several MADs, so that Debian's library truncates it.
     pub many: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct Record {
 
 /// A running stage.
 pub struct Stage<'a> {
-    /// Its parameters.
+    /// The parameters of the stage.
     pub setup: &'a Setup<'a>,
     /// OpenSM.
     pub manager: Manager,

@@ -177,7 +177,8 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
         stage.run_client(&Question::new(&format!("smpquery nodeinfo {}", host.lid)))?;
     }
     let after = (read(stage, &end)?, read(stage, &near)?);
-    // The counters of both ends are read in the same order before and after the traffic, so they increase equally.
+    // Reading the counters also sends packets over the link. Both ends are read in the same order before and after the
+    // traffic, so the counters of both ends increase equally.
     let [xmit, rcv, xmit_data, rcv_data] =
         [0, 1, 2, 3].map(|at| after.0[at].wrapping_sub(before.0[at]));
     let [near_xmit, near_rcv, near_xmit_data, near_rcv_data] =
@@ -211,8 +212,8 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
 
 /// Runs an ibping server on the last host, and clients that ping it.
 ///
-/// OpenSM is stopped first, because it would query the port's `SMInfo`, and ibping would terminate. The reason is that
-/// the server's port is registered for messages to an SM and therefore has `IsSM` in its capability mask.
+/// The server's port is registered for messages to an SM, and therefore has `IsSM` in its capability mask. OpenSM would
+/// query the `SMInfo` of this port, and the ibping server would terminate. So OpenSM is stopped first.
 fn ping(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (second, last) = (stage.actors.second.clone(), stage.actors.last.clone());
     let ended = stage.manager.stop();

@@ -45,9 +45,10 @@ fn entry(line: &str) -> Option<(u16, u8)> {
     Some((lid, words.next()?.parse().ok()?))
 }
 
-/// Returns a query for each switch whose highest LID `dump_lfts` omits. `dump_lfts` takes the highest LID as the end of
-/// the last block. Therefore it omits this LID if the LID is the first one of its block. [`first_entry`] parses the
-/// responses.
+/// Returns a `smpdump` query for the last LFT block of each switch if `dump_lfts` omits this block.
+///
+/// If the highest LID is the only LID of the last block, `dump_lfts` does not read this block. Each element contains
+/// the switch's GUID, the highest LID and the query. [`first_entry`] parses the response.
 #[must_use]
 pub fn last_block(fabric: &Fabric, node: &str, expected: &Tables) -> Vec<(Guid, u16, Question)> {
     let top = expected.values().filter_map(|table| table.keys().last()).max();

@@ -2,9 +2,9 @@
 //! connects them to devices of `ibfabric nbd`.
 //!
 //! Tests of nbdkit's own features are excluded: plugins and filters, the old handshake, TLS, the metadata context
-//! `base:allocation`, and exports without a minimum block size. Also excluded is the test that expects `EINVAL` for a
-//! discard on a read-only device, because ibfabric returns `EPERM` as the protocol requires. The load tests for exports
-//! without a minimum block size use offsets that are not multiples of a sector.
+//! `base:allocation`, and exports without a minimum block size. The load tests need such exports, because they use
+//! offsets that are not multiples of a sector. Also excluded is the test that expects `EINVAL` for a discard on a
+//! read-only device, because ibfabric returns `EPERM` as the protocol requires.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ struct Lab<'a> {
     source: &'a Path,
     directory: &'a Path,
     checked: Checked,
-    /// The processes that export the devices.
+    /// The `ibfabric nbd` processes, one for each device.
     sockets: Vec<Running>,
 }
 

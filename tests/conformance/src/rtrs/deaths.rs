@@ -28,7 +28,7 @@ pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     });
     let ours = our_client(scene, GUEST, &["--rw", "randwrite", "--session", "another"])?;
     let ours = scene.fails(ours)?;
-    // The client retries until the time of `--wait` has passed.
+    // The client retries until the time of `--connect-timeout` has passed.
     scene.expect_lines(&ours, "EPERM, another client has the device open for writing; retrying", 1);
     scene.expect_lines(&ours, "not open after 30 s: the server refuses device dev/vda: EPERM", 1);
     let gone = "for n in $(seq 90); do [ -e /sys/devices/virtual/rtrs-server/dies ] || break; sleep 1; done; \
@@ -104,7 +104,8 @@ pub(super) fn their_client_is_cut_off(scene: &mut Scene<'_>) -> Result<(), RunEr
     fio(scene, "--bsrange=512-256K --size=8M")?;
     wire(scene, "down")?;
     server.until("session guest: ended", LIMIT)?;
-    // ibfabric detects the lost link immediately. The kernel detects it when heartbeats are missing.
+    // ibfabric's server has detected that its link is down. The kernel's client detects the lost link when heartbeats
+    // are missing.
     let found_out = "for n in $(seq 90); do grep -qx connected \
          /sys/devices/virtual/rtrs-client/guest/paths/*/state || { echo found out; break; }; sleep 1; done";
     let found_out = run_in_guest(scene, found_out)?;

@@ -11,17 +11,18 @@ use super::{
 };
 use crate::rxe::Scene;
 
-/// Duration without requests, in seconds. It is longer than the heartbeat timeout.
+/// Duration without requests in a short run, in seconds. It is longer than the heartbeat timeout.
 const PART: u64 = 45;
 const WHOLE: u64 = 600;
 
-/// Sessions in both directions, over IPv4 and IPv6, work after they were idle.
+/// The session of the kernel's client over IPv4, and that of ibfabric's client over IPv6, work after they were idle.
 pub(super) fn both_ways(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let seconds = if scene.whole { WHOLE } else { PART };
     serve(scene, "")?;
     let server = our_server(scene, MEMORY, &[])?;
     map(scene, PATH)?;
-    let options = ["--rw", "randrw", "--bs", "64K", "--verify", "--io-size", "16M", "--idle"];
+    let options =
+        ["--rw", "randrw", "--bs", "64K", "--verify", "--io-size", "16M", "--start-delay"];
     let ours = our_client(scene, "fd00:77::1", &[&options[..], &[&seconds.to_string()]].concat())?;
     run_in_guest_within(scene, &format!("sleep {seconds}"), LIMIT + Duration::from_secs(seconds))?;
     let ours = scene.succeeds(ours)?;

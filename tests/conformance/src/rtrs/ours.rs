@@ -102,7 +102,7 @@ pub(super) fn fails_over(scene: &mut Scene<'_>) -> Result<(), RunError> {
 
 /// ibfabric's client fails if the server does not listen, and if the device does not exist.
 pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    let ours = our_client(scene, GUEST, &["--wait", "3"])?;
+    let ours = our_client(scene, GUEST, &["--connect-timeout", "3"])?;
     let ours = scene.fails(ours)?;
     scene.expect_lines(&ours, "the connection was rejected: invalid service ID", 2);
     serve(scene, "")?;

@@ -11,8 +11,7 @@ use crate::rxe::Scene;
 /// The path option of the kernel's client for a single path to the server's address.
 pub(super) const PATH: &str = "path=ip:192.168.77.2";
 
-/// fio verifies requests of various lengths at random offsets. It keeps more requests outstanding than the queue
-/// depth of the RTRS session.
+/// fio on the kernel's client writes requests of various lengths at random offsets, and verifies the data.
 pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Result<(), RunError> {
     let server = our_server(scene, store, options)?;
     map(scene, PATH)?;
@@ -32,7 +31,7 @@ pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Re
     scene.expect_lines(&discarded, "same", 1);
     run_in_guest(scene, UNMAP)?;
     let ended = end(scene, server)?;
-    // The kernel flushes a device only if the device has a write cache.
+    // The kernel flushes only devices with a write cache. A device in memory has no write cache.
     let flushed = !ended.output.contains("flushes 0,");
     scene.checked.check(flushed == (store != MEMORY), || {
         format!("of {store}: {}", ended.output.lines().last().unwrap_or_default())
@@ -40,7 +39,7 @@ pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Re
     check_no_retries(scene)
 }
 
-/// Runs `verify` with a file as the store. The kernel must flush this device.
+/// Runs [`verify`] on a device that ibfabric's server stores in a file. The kernel must flush this device.
 pub(super) fn file(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let failed =
         |source| RunError::Start { command: "create the file for the server".to_owned(), source };

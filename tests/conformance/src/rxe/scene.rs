@@ -69,7 +69,7 @@ impl<'a> Scene<'a> {
         &self,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Running, RunError> {
-        let ibfabric = self.ibfabric.expect("the case was created with ibfabric");
+        let ibfabric = self.ibfabric.expect("a case with ibfabric has the path of ibfabric");
         let mut command = Command::new(ibfabric);
         // Soft RoCE sends no UDP checksums.
         self.guest.start_beside(command.args(arguments).arg("--allow-zero-checksum"))

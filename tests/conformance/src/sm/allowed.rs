@@ -48,7 +48,7 @@ pub const ALLOWED: &[Allowed] = &[
 ];
 
 /// Sorts the records of a response. If a record contains the PortInfo of a port that is down, removes all fields of the
-/// PortInfo except the states.
+/// PortInfo except `LinkState` and `PhysLinkState`.
 #[must_use]
 pub fn without_order(text: &str) -> String {
     let (errors, lines): (Vec<&str>, Vec<&str>) =
@@ -69,8 +69,8 @@ fn of_record<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     if !down {
         return lines.to_vec();
     }
-    // Keeps two parts of the record: the fields before the PortInfo, which identify the port, and the states in the
-    // PortInfo.
+    // Keeps the fields before the PortInfo, which identify the port. Of the PortInfo, keeps only the logical and the
+    // physical state.
     let info = lines.iter().position(|line| is(line, "PortInfo dump:")).unwrap_or(lines.len());
     let (id, info) = lines.split_at(info);
     let states = info.iter().filter(|line| is(line, "LinkState:") || is(line, "PhysLinkState:"));

@@ -8,7 +8,7 @@ use crate::clients::normal::{difference, normal_but};
 use crate::clients::questions::Actors;
 use crate::clients::stage::StageError;
 
-/// For each query: the query, the response without permitted differences, and the file that contains the response.
+/// For each query: the query, the response without the parts that may differ, and the file with the whole response.
 type Answers = Vec<(String, String, std::path::PathBuf)>;
 
 /// Sends the same queries to OpenSM and to `ibfabric sm`, and compares the responses.
@@ -33,8 +33,8 @@ fn ask(scene: &mut Scene<'_>) -> Result<Answers, StageError> {
     Ok(answers)
 }
 
-/// Returns true if the query is for LinkRecords of a LID that is no multiple of 2^LMC. OpenSM has no such records,
-/// although LIDs of switches, which have LMC 0, need not be multiples.
+/// Returns true if the query is for LinkRecords of a LID that is not a multiple of 2^LMC. The LID of a switch may be
+/// such a LID, because switches have LMC 0. OpenSM returns no LinkRecords for it.
 fn is_for_unaligned_link(question: &str, lmc: u8) -> bool {
     let words = question.split_once("saquery LR ").map_or("", |(_, words)| words);
     let lid = words.split(['/', ' ']).next().and_then(|lid| lid.parse::<u16>().ok());

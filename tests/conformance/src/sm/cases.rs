@@ -42,7 +42,7 @@ pub enum CaseKind {
     /// osmtest flows pass. If the second field is true, the umad library returns all MADs of a response, and more flows
     /// run.
     Flows(Plan, bool),
-    /// One SM hands the subnet over to the other.
+    /// OpenSM and `ibfabric sm` elect a master. After the master is killed, the standby SM takes over.
     Handover(Play),
     /// The SM does not configure a port whose M_Key has this protection level.
     Guarded(Plan, u8),
@@ -50,9 +50,9 @@ pub enum CaseKind {
     Records(Plan),
     /// An OpenSM command line writes the same files with ibfabric as with OpenSM.
     Files(Line),
-    /// A partition file has the same effect in both programs.
+    /// A partition file has the same effect in OpenSM and `ibfabric sm`.
     Partitions(Plan),
-    /// Both programs read the same value from a line of the configuration file, or `ibfabric sm` rejects the line.
+    /// OpenSM and `ibfabric sm` read the same value from a line of opensm.conf, or `ibfabric sm` rejects the line.
     Keys,
 }
 
@@ -67,11 +67,11 @@ pub enum InjectedError {
     Lid,
     /// The simulator's fabric lacks one host that the case expects.
     Host,
-    /// `ibfabric sm` does not run.
+    /// `ibfabric sm` ends before the clients run.
     NoSm,
     /// The case expects the wrong SM to become master.
     Master,
-    /// No port has an M_Key, but the case expects one port to have one.
+    /// No port has an M_Key, but the case expects a port with an M_Key.
     NoMKey,
     /// ibfabric gets a different command line or configuration line.
     Options,
@@ -80,7 +80,7 @@ pub enum InjectedError {
 /// A case.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Its kind.
+    /// The subject of the case.
     pub what: CaseKind,
     /// True if the simulator is Debian's ibsim, false if it is `ibfabric sim`.
     pub on_ibsim: bool,
@@ -112,8 +112,8 @@ impl InjectedError {
             Self::Lid => ("an unassigned LID", "ibtracert misses"),
             Self::Host => ("a host is missing", "are missing"),
             Self::NoSm => ("no SM", "fails with ibfabric sm"),
-            // `ibfabric sm` is standby for a short time. The first reported fault depends on whether the case queries
-            // its state within this time.
+            // `ibfabric sm` is standby for a short time before it becomes master. If the case queries it within this
+            // time, the first fault is reported for OpenSM, otherwise for `ibfabric sm`. Both faults have this text.
             Self::Master => ("the wrong master", ": sminfo prints "),
             Self::Options => ("other options", "differs"),
             Self::NoMKey => ("no M_Key", "expected the guarded port"),
@@ -148,7 +148,7 @@ impl Case {
         name
     }
 
-    /// Returns true if the case mostly waits. Other cases can run at the same time.
+    /// Returns true if the case mostly waits, so that other cases can run at the same time.
     #[must_use]
     pub const fn waits(&self) -> bool {
         matches!(self.what, CaseKind::Handover(_))

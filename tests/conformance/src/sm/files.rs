@@ -20,7 +20,7 @@ use crate::clients::stage::StageError;
 pub struct Line {
     /// The fabric.
     pub plan: Plan,
-    /// The options that differ between command lines.
+    /// The options of this command line, in addition to those of all command lines.
     pub options: &'static [&'static str],
 }
 

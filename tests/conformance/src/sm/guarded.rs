@@ -9,8 +9,8 @@ use crate::clients::stage::StageError;
 
 const KEY: u64 = 0x1234_5678_9abc_def0;
 
-/// The protection level from which on the port cannot be read without the M_Key. At level 1, it can be read but not
-/// written.
+/// The lowest protection level at which the port cannot be read without the M_Key. At level 1, the port can be read but
+/// not written without the M_Key.
 pub const READ: u8 = 2;
 
 /// Brings up the fabric after setting an M_Key at the port of the last HCA. If the level is zero, sets no M_Key.
@@ -41,7 +41,7 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, level: u8) -> Result<(), StageErro
         format!("expected the guarded port {guid} in the output of the SM: {said}")
     });
 
-    // The port responds only to requests that contain the M_Key.
+    // From level `READ` on, the port responds only to requests that contain the M_Key.
     let key = format!("{KEY:#x}");
     let number = port.number;
     let (answer, kept) =

@@ -80,8 +80,8 @@ const fn play(first: Who, priorities: [u8; 2], lower: Who, master: Who) -> Play 
     Play { first, priorities, lower, master }
 }
 
-/// Time limit for the election of the master, and for the detection that the master is gone. Both SMs poll the master
-/// every ten seconds. They consider it gone after four failed polls.
+/// Time limit for the election of the master, and for the detection that the master is gone. A standby SM, of either
+/// kind, polls the master every ten seconds. After four failed polls, it considers the master gone.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A running SM of either kind.
@@ -196,7 +196,7 @@ fn start(scene: &mut Scene<'_>, who: Who, node: &str, play: &Play) -> Result<Run
     let [theirs, ours] = play.priorities;
     Ok(match who {
         Who::OpenSm => {
-            // OpenSM polls for changes with its default interval, unlike in other cases.
+            // OpenSM sweeps every 10 seconds, its default. In most other cases, it sweeps only after traps.
             let priority = theirs.to_string();
             let more = ["-p", &priority, "-s", "10"];
             let options = manager::Options { more: &more, ..manager::Options::default() };
@@ -214,12 +214,12 @@ fn stood_by(manager: &Running) -> bool {
     matches!(manager, Running::OpenSm(opensm) if opensm.log().contains("Entering STANDBY state"))
 }
 
-/// On ibsim, an OpenSM may become master without a sweep. Stops this OpenSM, and checks in its log that it waited for a
-/// TrapRepress. Notes this for the report.
+/// Stops an OpenSM that has become master without a sweep, and checks in its log that it waited for a TrapRepress.
+/// Records a note for the report.
 ///
-/// A standby OpenSM reports its priority to the master with trap 144. It then waits for a TrapRepress, which ibsim
-/// drops. When OpenSM exits, it logs that the trap is outstanding. Whether OpenSM was standby before the handover
-/// depends on timing.
+/// This happens only on ibsim, and only if OpenSM was standby before the handover, which depends on timing. A standby
+/// OpenSM reports its priority to the master with trap 144. It then waits for a TrapRepress, which ibsim drops. When
+/// OpenSM exits, it logs that this trap is outstanding.
 fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     let Running::OpenSm(opensm) = manager else { return };
     let ended = opensm.stop();

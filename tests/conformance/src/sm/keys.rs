@@ -1,4 +1,4 @@
-//! Lines of opensm.conf. Both programs read the same value, or `ibfabric sm` rejects the line.
+//! Lines of opensm.conf. OpenSM and `ibfabric sm` read the same value from a line, or `ibfabric sm` rejects the line.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use super::scene::{Checked, Gear, Outcome};
 /// How OpenSM and `ibfabric sm` are expected to read a line of opensm.conf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Both programs use the same value. Each of them writes the value to the file of its option `-c`.
+    /// OpenSM and `ibfabric sm` write the same value to the configuration file that option `-c` names.
     Same,
     /// OpenSM uses a different value or its default. `ibfabric sm` reports the line and exits with status 2.
     Refused,

@@ -57,7 +57,7 @@ impl Ours {
         let mut command = Group::bound(binary);
         command
             .arg("sm")
-            .arg(format!("--ibsim={}", seat.socket))
+            .arg(format!("--attach={}", seat.socket))
             .args(["--engine", options.engine])
             .args(["-l", &options.lmc.to_string(), "-p", &options.priority.to_string()])
             .args(options.more)

@@ -14,9 +14,9 @@ use crate::clients::stage::StageError;
 /// Parameters of a run of two SMs, each on its own simulator.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
-    /// The programs.
+    /// The programs and libraries.
     pub gear: &'a Gear,
-    /// Which simulator both SMs run on.
+    /// The kind of both simulators.
     pub kind: &'a Kind,
     /// The umad library that is preloaded into the clients.
     pub umad: &'a Path,
@@ -24,7 +24,7 @@ pub struct Pair<'a> {
     pub fabrics: [&'a Fabric; 2],
     /// How the fabric was generated, and which LMC the SMs use.
     pub plan: Plan,
-    /// True if `ibfabric sm` runs. It does not run in a case with a deliberate error.
+    /// True if `ibfabric sm` keeps running after the bring-up. False only in a case with a deliberate error.
     pub managed: bool,
     /// The directory for the files of both runs.
     pub directory: &'a Path,

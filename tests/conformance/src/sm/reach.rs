@@ -17,7 +17,7 @@ use crate::clients::manager;
 use crate::clients::server::{Kind, Order};
 use crate::clients::stage::StageError;
 
-/// The fabrics from which a run chooses one. ibsim needs a second to start the largest one.
+/// The fabrics from which a run chooses one. They are small: ibsim starts the largest one within about a second.
 const FABRICS: [&str; 10] = [
     "fat-tree 4 2",
     "fat-tree 4 3",
@@ -193,8 +193,8 @@ impl Truth {
     }
 }
 
-/// Runs a fabric that the seed selects. For two of three seeds, links between switches are cut one by one until 40 %
-/// are cut, and then restored. For other seeds, switches are powered on in groups of one to three.
+/// Runs an SM on a fabric that the seed selects. For two of three seeds, links between switches are cut one by one
+/// until 40 % are cut, and then restored. For other seeds, switches are powered on in groups of one to three.
 ///
 /// Fails if a program cannot be started.
 pub fn run(
@@ -349,7 +349,7 @@ fn scene_engine(scene: &Scene<'_>) -> String {
 
 fn generated(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
-    let kind = FabricKind::parse(words[0], &words[1..]).expect("a kind of fabric");
+    let kind = FabricKind::parse(words[0], &words[1..]).expect("the listed kinds are valid");
     generate::generate(&kind, &generate::Options::default())
         .expect("the parameters of the listed fabrics are valid")
 }

@@ -37,7 +37,7 @@ pub struct Checked {
     pub checks: usize,
     /// The failed checks.
     pub faults: Vec<String>,
-    /// A remark about the case that the report prints.
+    /// A remark about the case, which the report prints.
     pub note: String,
 }
 
@@ -56,7 +56,7 @@ pub type Outcome = Result<Checked, StageError>;
 
 /// A running simulator with clients.
 pub struct Scene<'a> {
-    /// The programs.
+    /// The programs and libraries.
     pub gear: &'a Gear,
     /// The simulator's fabric.
     pub fabric: &'a Fabric,

@@ -22,11 +22,11 @@ pub const PAIRS: usize = 200;
 pub struct Expected<'a> {
     /// The expected fabric. It differs from the simulator's fabric in cases with a deliberate error.
     pub fabric: &'a Fabric,
-    /// How the fabric was generated: its links have the speed in the plan, and its ports the LMC in the plan.
+    /// The plan of the fabric, which contains the speed of the links and the LMC.
     pub plan: Plan,
     /// The routing engine with which `ibfabric route` computes tables.
     pub engine: &'a str,
-    /// An additional LID that is traced.
+    /// A LID that is traced in addition to those of the HCAs.
     pub also: Option<u16>,
 }
 
@@ -84,7 +84,7 @@ fn routes(
     let net = net.display().to_string();
     let arguments =
         ["route", &net, "--engine", expected.engine, "-l", &lmc, "--dump-dir", "computed"];
-    let json = scene.run_own(&[&arguments[..], &["--format", "json"]].concat())?;
+    let json = scene.run_own(&[&arguments[..], &["--json"]].concat())?;
     let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| {
         StageError::Failed(format!("ibfabric route prints invalid JSON: {error}: {json}"))
     })?;
@@ -142,7 +142,8 @@ fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageErro
 
 /// Traces random pairs of the HCAs' LIDs. If there are few LIDs, traces all pairs.
 ///
-/// Pairs of switches are not traced, because up/down and fat-tree routing omit some of their paths, in OpenSM too.
+/// Pairs of switches are not traced, because up/down and fat-tree routing leave some pairs of switches without a path.
+/// This is also the case in OpenSM.
 fn traces(
     scene: &mut Scene<'_>,
     lids: &BTreeMap<Guid, u16>,
@@ -170,8 +171,8 @@ fn traces(
     let mut found = traced(&answer.output);
     let mut missing = Vec::new();
     for &((from_base, from), (to_base, to)) in &pairs {
-        // `ibtracert` prints only the base LIDs of the ends. So each traced pair of LIDs uses up one printed path
-        // between these ends.
+        // `ibtracert` prints only the base LIDs of a path's two ports. With an LMC above 0, several paths have the same
+        // base LIDs. Each pair of LIDs is matched with one of these paths.
         match found.get_mut(&(from_base, to_base)) {
             Some(count) if *count > 0 => *count -= 1,
             _ => missing.push(format!("{from} to {to}")),
@@ -189,7 +190,7 @@ fn traces(
     Ok(())
 }
 
-/// Two LIDs: the base LID of a port and one of the port's LIDs, or the LIDs at the ends of a path.
+/// In [`pairs`], the base LID of a port and one of the port's LIDs. In [`traced`], the base LIDs of a path's two ports.
 type Address = (u16, u16);
 
 /// Returns all pairs of LIDs of different ports. If there are too many, returns `most` random pairs.

@@ -1,9 +1,9 @@
 //! Damaged fabrics: `ibfabric tracer` and a real `ibtracert` trace the same paths of a fabric that a real OpenSM has
 //! configured.
 //!
-//! OpenSM brings a fabric up and is stopped. `ibtracert` prints the paths according to the tables. Then faults are
-//! injected, and both programs trace the paths. The verdicts are checked against the paths that `ibtracert` printed
-//! before the faults.
+//! OpenSM configures the LFTs and is stopped, and `ibtracert` prints the paths. Then faults are injected, and both
+//! programs trace the same paths. The tracer must not report a path as good if it crosses a fault, or as bad if it
+//! crosses none. The paths that `ibtracert` printed before the faults show which paths cross a fault.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -24,13 +24,13 @@ use crate::sm::scene::{Gear, Scene, patient};
 const KINDS: [&str; 6] =
     ["xgft 3,3 1,3", "fat-tree 4", "torus 3x3", "mesh 3x2 hosts=2", "hypercube 3", "xgft 4,4 1,2"];
 
-/// Number of paths that are traced in a trial.
+/// Maximum number of paths that one call of [`trial`] traces.
 const PAIRS: usize = 25;
 
-/// How many of the traced paths got which verdict, and descriptions of wrong verdicts.
+/// Numbers of traced paths by fault and verdict, and descriptions of errors.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Paths.
+    /// Number of traced paths.
     pub paths: usize,
     /// Paths that cross a fault.
     pub damaged: usize,
@@ -50,11 +50,13 @@ pub struct Tally {
     pub shown_over_damage: usize,
     /// Paths without a fault that `ibtracert` does not print completely.
     pub sound_not_shown: usize,
-    /// Paths that cross a fault, that `ibtracert` prints completely, and that the tracer proves bad.
+    /// Paths that cross a fault, where only the tracer is right: it proves the path bad, but `ibtracert` prints the
+    /// path completely.
     pub tracer_right: usize,
-    /// Paths that cross a fault, that the tracer reports as good, and that `ibtracert` does not print completely.
+    /// Paths that cross a fault, where only `ibtracert` is right: it does not print the path completely, but the tracer
+    /// reports the path as good.
     pub ibtracert_right: usize,
-    /// Descriptions of wrong verdicts.
+    /// Descriptions of wrong verdicts, missing traces, and observations at switches that do not respond.
     pub errors: Vec<String>,
 }
 
@@ -91,7 +93,8 @@ struct Damage {
     silent: BTreeSet<String>,
 }
 
-/// Runs a trial on a real ibsim or on `ibfabric sim`. Only on `ibfabric sim`, switches can misroute packets.
+/// Traces paths of a fabric with random faults, on ibsim or on `ibfabric sim`. Faults that misroute packets are
+/// injected only on `ibfabric sim`, because ibsim does not support them.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -135,10 +138,8 @@ pub fn trial(
     }
     let damage = damage(&mut scene, &mut rng, is_ibsim)?;
     let file = file.display().to_string();
-    let found = json(&tracer(
-        &scene,
-        &[&["--pairs", &file, "--format", "json", "-v"][..], &HASTE].concat(),
-    )?)?;
+    let found =
+        json(&tracer(&scene, &[&["--pairs", &file, "--json", "-v"][..], &HASTE].concat())?)?;
     let traces = found["traces"].as_array().cloned().unwrap_or_default();
     let mut tally = Tally::default();
     for ((pair, path), trace) in pairs.iter().zip(&paths).zip(&traces) {
@@ -200,8 +201,8 @@ fn judge(
     tally.sound_not_shown += usize::from(!is_over && !is_shown);
 }
 
-/// Returns the egress ports of a path, which `ibtracert` prints. Returns `None` if `ibtracert` does not print the path
-/// completely.
+/// Runs `ibtracert`. Returns each node name of the printed path with the number of its egress port. Returns `None` if
+/// `ibtracert` does not print the path completely.
 fn shown(
     scene: &mut Scene<'_>,
     (from, to): (u16, u16),

@@ -1,4 +1,4 @@
-//! Programs on the host, outside of network namespaces.
+//! Tests with programs on the host, without a guest.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

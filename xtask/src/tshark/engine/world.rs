@@ -10,7 +10,7 @@ struct Side {
     cq: CqId,
     memory: std::sync::Arc<Memory>,
     key: u32,
-    /// Unsuccessful completions.
+    /// Statuses of unsuccessful completions.
     failed: Vec<WcStatus>,
 }
 
@@ -37,7 +37,7 @@ impl World {
             let memory = Memory::zeroed(8192)?;
             memory.fill(0, 4096, 0xa5 ^ number)?;
             let mr = hca.reg_mr(pd, (&memory, 0, 8192), ADDRESS, AccessFlags::ALL)?;
-            let key = hca.key(mr).ok_or("the memory region exists")?;
+            let key = hca.key(mr).ok_or("the memory region is missing")?;
             Ok(Side { hca, cm, pd, cq, memory, key, failed: Vec::new() })
         };
         let sides = [side(0)?, side(1)?];
@@ -148,7 +148,7 @@ impl World {
         Ok(())
     }
 
-    /// Creates a queue pair on each HCA, and connects the two.
+    /// Creates a queue pair on each HCA, and changes both to RTS. RC and UC queue pairs are connected with each other.
     fn connect(&mut self, qp_type: QpType) -> Fallible<[QpId; 2]> {
         let mut create = |side: usize| {
             let Side { hca, pd, cq, .. } = &mut self.sides[side];
@@ -161,7 +161,10 @@ impl World {
         let (is_connected, is_reliable) = (qp_type != QpType::Ud, qp_type == QpType::Rc);
         let to = |state| QpAttr { qp_state: Some(state), ..QpAttr::default() };
         for side in [0, 1] {
-            let (peer, ..) = self.sides[1 - side].hca.query_qp(qps[1 - side]).ok_or("a peer")?;
+            let (peer, ..) = self.sides[1 - side]
+                .hca
+                .query_qp(qps[1 - side])
+                .ok_or("the peer has no such queue pair")?;
             let route = self.route(side);
             let init = QpAttr {
                 pkey: Some(PKey::DEFAULT),
@@ -208,7 +211,7 @@ impl World {
         Ok(self.sides[1].hca.post_recv(self.now, qp, RecvWr { wr_id: 2, data })?)
     }
 
-    /// Performs all operations of reliable connections. The last operation fails.
+    /// Performs all operations of reliable connections. The last operation has a wrong R_Key and must fail.
     pub(super) fn reliable(&mut self) -> Fallible<()> {
         let qps = self.connect(QpType::Rc)?;
         let there = RemoteAddress { addr: ADDRESS + 0x10, rkey: self.sides[1].key };
@@ -235,7 +238,8 @@ impl World {
                 iova: 0,
                 access: AccessFlags::ALL,
             };
-            let rkey = side.hca.key(mr).ok_or("a key")? & !0xff | u32::from(number);
+            let rkey =
+                side.hca.key(mr).ok_or("the memory region is missing")? & !0xff | u32::from(number);
             self.send(1, qps[1], SendOp::Register(Box::new(with)), Data::None)?;
             self.receive(qps[1])?;
             self.run();
@@ -263,7 +267,8 @@ impl World {
     /// Performs all operations of unreliable connections and datagrams.
     pub(super) fn unreliable(&mut self) -> Fallible<()> {
         let (connected, datagrams) = (self.connect(QpType::Uc)?, self.connect(QpType::Ud)?);
-        let (remote_qpn, ..) = self.sides[1].hca.query_qp(datagrams[1]).ok_or("a queue pair")?;
+        let (remote_qpn, ..) =
+            self.sides[1].hca.query_qp(datagrams[1]).ok_or("the queue pair is missing")?;
         let (route, pd) = (self.route(0), self.sides[0].pd);
         let ah: AhId = self.sides[0].hca.create_ah(pd, route)?;
         let way = UdDestination { ah, remote_qpn, remote_qkey: QKey(0x1111) };

@@ -222,6 +222,7 @@ impl Options {
                 let level = sl.map(|sl| format!(" {}", sl.get())).unwrap_or_default();
                 format!("{} {}{level}", rate(*speed), mtu.bytes())
             }),
+            // The example, if no group is configured: 100 Gbit/s and an MTU of 4096 bytes.
             "100 4096",
             "A group beside the base group: rate in Gbit/s, MTU in bytes and, optionally, service level.\n\
              With route_prot acm, a route uses the group with the highest rate, MTU and service level that\n\

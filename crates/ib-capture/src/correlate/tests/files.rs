@@ -10,12 +10,12 @@ fn time_between_events_is_measured_across_files() {
     sends(&mut bench, 100, 0);
     let correlation = bench.correlate(true);
     let event = |text: &str| text.parse::<EventKind>().unwrap();
-    // Measures within one file the time from the last received packet to the acknowledgement.
+    // Time from the last packet of a SEND to its acknowledgement, both in the second file.
     let timing =
         correlation.timing(&event("qp 0x12 receive SEND"), &event("qp 0x12 send ACK")).unwrap();
     assert_eq!((timing.from, timing.to, timing.times.len()), (100, 100, 100));
     assert!(timing.times.iter().all(|&time| (time - 300).abs() <= 2), "{:?}", timing.times);
-    // From a SEND in the first file to its reception in the second file.
+    // Time from the send of a SEND's first packet (first file) to the receipt of its last packet (second file).
     let timing =
         correlation.timing(&event("qp 17 send SEND"), &event("qp 0x12 receive SEND last")).unwrap();
     assert!(timing.times.iter().all(|&time| (time - 5_200).abs() <= 6_020), "{:?}", timing.times);

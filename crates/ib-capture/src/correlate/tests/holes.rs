@@ -20,7 +20,7 @@ fn with_hole(bench: &mut TwoCaptures, missed: std::ops::Range<u32>, acknowledgem
     }
 }
 
-/// Returns how many messages could not be measured, and the known times in flight of the others.
+/// Returns the counts of messages that could not be measured completely, and all known values of [`Part::InFlight`].
 fn flight_times(bench: &TwoCaptures, is_named: bool) -> (UnmeasuredCounts, Vec<i64>) {
     let correlation = bench.correlate(is_named);
     let mut flight_times = Vec::new();
@@ -41,12 +41,12 @@ fn ack_after_a_reported_gap_completes_no_request() {
         // before it.
         with_hole(&mut bench, 40..60, true);
         if is_one_file {
-            // Packets missing at one end do not show which packets are missing at the other end.
+            // The file reports only the packets that are missing at `A`.
             bench.written[0].retain(|it| !it.is_missed || it.end.file == 0);
         }
         let (unknown, flight_times) = flight_times(&bench, true);
-        // The message of this acknowledgement is outstanding during the hole, so the time of its
-        // acknowledgement is unknown too.
+        // The hole ends with the acknowledgement of message 60. This message was sent during the hole, so it is the
+        // 21st message without a known time of acknowledgement.
         assert_eq!(unknown, UnmeasuredCounts { incomplete: 0, unacknowledged: 21 });
         assert_eq!(flight_times, [12_100; 79]);
     }
@@ -54,14 +54,14 @@ fn ack_after_a_reported_gap_completes_no_request() {
 
 #[test]
 fn ack_after_a_gap_in_requests_completes_no_request() {
-    // Files of other programs do not report missed packets.
+    // The files do not report missed packets, like files of other programs.
     for is_named in [true, false] {
         let mut bench = TwoCaptures::default();
         with_hole(&mut bench, 40..60, false);
         // The last request before the hole is captured, but its acknowledgement is not.
         bench.written[0].retain(|it| it.is_sent || it.time != START + 39 * 20_000 + 12_100);
         let (unknown, flight_times) = flight_times(&bench, is_named);
-        // The other file contains the requests in the hole.
+        // The second file contains the requests in the hole, so their messages are counted.
         assert_eq!((unknown.unacknowledged, flight_times.len()), (21, 79), "{is_named}");
         assert!(flight_times.iter().all(|&time| time == 12_100), "{flight_times:?}");
     }

@@ -22,7 +22,8 @@ fn connection_is_established_and_disconnected() {
     let incoming = requested(&mut pair.there);
     assert_eq!((incoming.service_id, incoming.cma), (SERVICE, None));
     assert_eq!((&incoming.private_data[..6], incoming.private_data.len()), (&b"hello\0"[..], 92));
-    // The peer may be of another vendor, so the ICRC of its packets may be checked only in part.
+    // The REQ offers no ECE that identifies an HCA of ibfabric. Therefore the queue pair must also accept packets whose
+    // ICRC can be checked only in part (`is_weak`).
     assert_eq!(
         (incoming.route, incoming.path),
         (route(2, 1), Route { is_weak: true, ..route(2, 1) })
@@ -394,7 +395,7 @@ fn rep_with_only_the_vendor_id_leaves_the_path_weak() {
     let found = events(&mut pair.there);
     let [CmEvent::Requested(requested)] = &found[..] else { panic!("{found:?}") };
     pair.there.accept(NOW, requested.id, &acceptance(18)).unwrap();
-    let [mut mad] = sent(&mut pair.there)[..] else { panic!("a REP") };
+    let [mut mad] = sent(&mut pair.there)[..] else { panic!("expected a REP") };
     let mut rep = mad.attribute::<Rep>().unwrap();
     rep.set_vendor_id(ECE.vendor_id);
     mad.set_attribute(&rep);
@@ -423,7 +424,7 @@ fn weak_messages_of_the_own_vendor_are_dropped() {
     assert!(matches!(events(&mut here)[..], [CmEvent::Connected(_)]));
     here.established(id, b"").unwrap();
     here.disconnect(NOW, id, b"").unwrap();
-    let [rtu, dreq] = sent(&mut here)[..] else { panic!("an RTU and a DREQ") };
+    let [rtu, dreq] = sent(&mut here)[..] else { panic!("expected an RTU and a DREQ") };
     for message in [rtu, dreq] {
         there.handle(NOW, &weak(2, 1), &message);
         assert!(events(&mut there).is_empty());

@@ -1,7 +1,7 @@
 //! Tests that the CM parses messages of Linux 6.1, and sends the same bytes for the same parameters.
 //!
-//! The hosts have the addresses 192.168.77.1 and 192.168.77.2 or, with IPv6, `fd00::1` and `fd00::2`.
-//! Trailing zeros of the messages are omitted.
+//! The messages are from two Linux hosts with the addresses 192.168.77.1 and 192.168.77.2 or, with IPv6, `fd00::1` and
+//! `fd00::2`. Trailing zeros of the messages are omitted.
 
 use ib_types::PKey as PartitionKey;
 use ib_wire::mad::cm::{RejectReason, Rep};

@@ -43,7 +43,7 @@ proptest! {
             }
             cm.handle(now, &route(1, 2), &mad);
             let id = ids.last().copied().unwrap_or(ConnectionId(1));
-            // If the state does not allow a call, it fails without effect.
+            // A call that the state does not allow fails and changes nothing, so its error is ignored.
             let _ = match action {
                 0 => cm.accept(now, id, &acceptance(0x10)),
                 1 => cm.reject(now, id, ib_wire::mad::cm::RejectReason::CONSUMER, b""),

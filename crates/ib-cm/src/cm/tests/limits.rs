@@ -167,7 +167,7 @@ fn half_open_flood_does_not_shut_out_other_addresses() {
             CmEvent::Requested(requested) => Some(requested.id),
             _ => None,
         });
-        there.accept(NOW, id.expect("the REQ is passed on"), &acceptance(0x100 + number)).unwrap();
+        there.accept(NOW, id.expect("the CM reports a REQ"), &acceptance(0x100 + number)).unwrap();
         sent(there);
     };
     (0..2000).for_each(|number| flood(&mut pair.there, number));
@@ -178,9 +178,9 @@ fn half_open_flood_does_not_shut_out_other_addresses() {
         CmEvent::Requested(requested) => Some(requested.id),
         _ => None,
     });
-    let there = requested.expect("the REQ is passed on");
+    let there = requested.expect("the CM reports a REQ");
     pair.there.accept(NOW, there, &acceptance(0x20)).unwrap();
-    let rep = sent(&mut pair.there).pop().expect("a REP");
+    let rep = sent(&mut pair.there).pop().expect("the CM sends a REP");
     (2000..3000).for_each(|number| flood(&mut pair.there, number));
     pair.here.handle(NOW, &route(1, 2), &rep);
     pair.here.established(here, b"").unwrap();
@@ -221,7 +221,8 @@ fn queue_of_events_is_limited() {
         cm.handle_timeout(now + Duration::from_secs(100));
         while cm.poll_transmit().is_some() {}
     }
-    // The connection of the last REQ that was not refused adds three events to the queue.
+    // The CM refuses REQs once the queue contains 2 + `MAX_QUEUED` events. Each accepted REQ adds three: `Requested`,
+    // `Failed` and `TimeWaitExited`.
     assert!(cm.events.len() < 2 + MAX_QUEUED + 3);
     assert!(cm.counters().refused > 1_000);
 }
@@ -267,7 +268,7 @@ fn rejects_per_second_are_limited() {
     }
 }
 
-/// A request without an RTU ends within `half_open_time`, no matter which timeouts the REQ specifies.
+/// Whatever timeouts the REQ specifies, a connection without an RTU ends within twice `half_open_time`.
 #[test]
 fn half_open_requests_end_within_the_limit() {
     let mut pair = Pair::new();

@@ -89,7 +89,7 @@ impl Simulation {
         self.sides[side].connect(self.now, &params).unwrap()
     }
 
-    /// Handles the events of both CMs as their consumers, and sends all messages.
+    /// Lets the consumers of both CMs handle their events, and passes all messages of the CMs to the wire.
     fn settle(&mut self) {
         for side in 0..2 {
             while let Some(event) = self.sides[side].poll_event() {
@@ -203,8 +203,8 @@ impl Simulation {
         }
         let later = self.now + Duration::from_secs(60);
         self.run(later);
-        // If all DREQs of one side were lost, the other side is still connected. Its consumer closes the connection
-        // itself.
+        // If the wire lost all DREQs of one side, the other side is still connected. The consumer of this other side
+        // then closes the connection.
         for side in 0..2 {
             for id in std::mem::take(&mut self.live[side]) {
                 self.sides[side].close(self.now, id).unwrap();

@@ -32,7 +32,7 @@ enum Start {
     Refused,
     /// Time-wait after a received REJ.
     Rejected,
-    /// Time-wait after the REQ was cancelled.
+    /// Time-wait after the consumer closed the connection in the state `ReqSent`.
     GivenUp,
 }
 

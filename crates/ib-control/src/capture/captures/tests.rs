@@ -25,11 +25,11 @@ struct Program {
 impl Program {
     fn new() -> Self {
         let hca = Hca::new(HcaConfig::new(Guid(1), vec![Gid(1)]), [1; 32]);
-        let inbox = Inbox::new().expect("an inbox");
+        let inbox = Inbox::new().expect("an inbox can be created");
         Self { hca, clock: Arc::default(), inbox, on_reader: None }
     }
 
-    /// Sends datagrams, each at the given time in milliseconds.
+    /// Sends `count` datagrams at the time `at`, in milliseconds.
     fn send_datagrams(&mut self, count: u64, at: u64) {
         let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(1));
         for _ in 0..count {
@@ -50,7 +50,7 @@ impl HcaOwner for Program {
 
     fn hand_over(&mut self) {
         while let Some((selection, reader)) = self.hca.poll_selected() {
-            let on_reader = self.on_reader.as_mut().expect("captures were created");
+            let on_reader = self.on_reader.as_mut().expect("`Captures::new` has set `on_reader`");
             assert!(on_reader(0, selection, reader).is_none());
         }
     }
@@ -89,10 +89,10 @@ fn millis(millis: u64) -> Instant {
 #[test]
 fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
     const BEFORE: u64 = 150;
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = place.path().join("a.pcapng");
     let mut program = Program::new();
-    let captures = Captures::new(&mut program).expect("captures");
+    let captures = Captures::new(&mut program).expect("captures can be created");
     let duration = Duration::from_secs(3600);
     let selection = Selection {
         trace: PacketTrace { ring_bytes: 64 << 10, ..PacketTrace::default() },
@@ -106,14 +106,15 @@ fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
         keep: None,
     };
     let number = captures.start_with(&mut program, options).expect("the capture starts");
-    // 150 datagrams nearly fill the ring. The recorder collects a packet only once the clock has reached its timestamp.
+    // The first 150 datagrams nearly fill the ring. The recorder collects a packet only once the clock has reached its
+    // timestamp, so the ring still holds them when the other datagrams are sent.
     program.send_datagrams(BEFORE, 3_600_000);
     program.send_datagrams(10_000, 3_600_001);
     program.hand_over();
     program.clock.store(millis(3_700_000).as_nanos(), Ordering::SeqCst);
     let end = WallClock::now() + Duration::from_secs(20);
-    while !captures.recorded(number).expect("the capture is running").has_ended {
-        assert!(WallClock::now() < end, "the capture keeps running");
+    while !captures.recorded(number).expect("the capture exists").has_ended {
+        assert!(WallClock::now() < end, "the capture has not ended after 20 s");
         std::thread::sleep(Duration::from_millis(1));
         while let Some(work) = program.inbox.next() {
             work(&mut program);
@@ -123,10 +124,10 @@ fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
     let counted = &recorded.counted[0];
     assert_eq!((counted.captured.sent, counted.overwritten.sent), (BEFORE, 0));
     assert_eq!((counted.noted.sent, counted.unwritten.sent), (BEFORE, 0));
-    let file = fs::read(path).expect("a file");
-    let mut reader = Reader::new(&file[..]).expect("a capture");
+    let file = fs::read(path).expect("the capture file is readable");
+    let mut reader = Reader::new(&file[..]).expect("the file is a pcapng file");
     let mut packets = 0;
-    while let Some(event) = reader.next_event().expect("whole blocks") {
+    while let Some(event) = reader.next_event().expect("the file has only complete blocks") {
         packets += u64::from(matches!(event, Event::Packet(_)));
     }
     assert_eq!(packets, BEFORE);

@@ -9,7 +9,7 @@ use ib_types::{Instant, Qpn};
 use super::super::Rotation;
 use super::*;
 
-/// A queue pair that sends this many packets, as fast as they are read.
+/// A queue pair that sends `left` packets, as fast as they are read.
 struct Flood {
     left: u64,
     sent: Arc<AtomicU64>,
@@ -74,9 +74,9 @@ fn started(target: Target, autostop: Autostop) -> (Recorder, Arc<AtomicBool>) {
 
 /// Returns the number of packets in a capture file.
 fn packets(file: &[u8]) -> u64 {
-    let mut reader = Reader::new(file).expect("a capture");
+    let mut reader = Reader::new(file).expect("the capture is valid");
     let mut count = 0;
-    while let Some(event) = reader.next_event().expect("whole blocks") {
+    while let Some(event) = reader.next_event().expect("all blocks are whole") {
         count += u64::from(matches!(event, Event::Packet(_)));
     }
     count
@@ -92,7 +92,7 @@ fn ended(recorder: &Recorder) {
 
 #[test]
 fn all_packets_are_in_the_file() {
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a directory can be created");
     let path = place.path().join("a.pcapng");
     let (recorder, by_itself) = started(Target::File(path.clone()), Autostop::default());
     recorder.handle().add("one".to_owned(), flood(30_000));
@@ -100,14 +100,14 @@ fn all_packets_are_in_the_file() {
     let recorded = recorder.finish();
     let captured: Vec<_> = recorded.counted.iter().map(|it| it.captured.sent).collect();
     assert_eq!((captured, recorded.error), (vec![30_000, 5], None));
-    let file = fs::read(path).expect("a file");
+    let file = fs::read(path).expect("the file can be read");
     assert_eq!((packets(&file), recorded.bytes), (30_005, file.len() as u64));
     assert!(!by_itself.load(Ordering::SeqCst));
 }
 
 #[test]
 fn rotated_files_respect_their_limits() {
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a directory can be created");
     let rotation = Rotation { packets: Some(700), ..Rotation::default() };
     let target = Target::Files(place.path().join("a.pcapng"), rotation);
     let (recorder, _) = started(target, Autostop::default());
@@ -115,18 +115,18 @@ fn rotated_files_respect_their_limits() {
     let recorded = recorder.finish();
     assert_eq!((recorded.files, recorded.counted[0].captured.sent), (3, 1500));
     let mut files: Vec<_> = fs::read_dir(place.path())
-        .expect("a directory")
-        .map(|it| it.expect("an entry").path())
+        .expect("the directory can be read")
+        .map(|it| it.expect("the entry can be read").path())
         .collect();
     files.sort();
     let counts: Vec<_> =
-        files.iter().map(|path| packets(&fs::read(path).expect("a file"))).collect();
+        files.iter().map(|path| packets(&fs::read(path).expect("the file can be read"))).collect();
     assert_eq!(counts, [700, 700, 100]);
 }
 
 #[test]
 fn capture_ends_at_its_conditions() {
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a directory can be created");
     let path = place.path().join("a.pcapng");
     let autostop = Autostop { packets: Some(10), ..Autostop::default() };
     let (recorder, by_itself) = started(Target::File(path.clone()), autostop);
@@ -134,7 +134,7 @@ fn capture_ends_at_its_conditions() {
     ended(&recorder);
     assert!(by_itself.load(Ordering::SeqCst));
     let recorded = recorder.finish();
-    assert_eq!(packets(&fs::read(&path).expect("a file")), 10);
+    assert_eq!(packets(&fs::read(&path).expect("the file can be read")), 10);
     let counted = &recorded.counted[0];
     assert_eq!((counted.captured.sent, counted.unwritten.sent), (10, 990));
     let autostop = Autostop { duration: Some(Duration::from_millis(1)), ..Autostop::default() };
@@ -145,14 +145,15 @@ fn capture_ends_at_its_conditions() {
 
 #[test]
 fn late_thread_writes_all_packets_of_the_duration() {
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a directory can be created");
     let path = place.path().join("a.pcapng");
     let most = Duration::from_millis(50);
     let autostop = Autostop { duration: Some(most), ..Autostop::default() };
     let before = ib_os::clock::now();
     let (recorder, by_itself) = started(Target::File(path.clone()), autostop);
     let after = ib_os::clock::now();
-    // The queue pair sends a packet each microsecond. The packets are not read while the capture runs.
+    // The queue pair sends a packet each microsecond. The first read of its ring takes longer than the capture's
+    // duration.
     let source = Flood {
         since: before.as_nanos(),
         every: 1000,
@@ -168,13 +169,13 @@ fn late_thread_writes_all_packets_of_the_duration() {
     let within = least..=least + after.since(before).as_micros() as u64 + 1;
     assert!(within.contains(&counted.captured.sent), "{counted:?}");
     assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
-    assert_eq!(packets(&fs::read(&path).expect("a file")), counted.captured.sent);
+    assert_eq!(packets(&fs::read(&path).expect("the file can be read")), counted.captured.sent);
 }
 
 #[test]
 fn files_with_statistics_do_not_exceed_their_limit() {
     for (limit, queue_pairs) in [(20_000, 8), (100_000, 64), (1_000_000, 64)] {
-        let place = tempfile::tempdir().expect("a directory");
+        let place = tempfile::tempdir().expect("a directory can be created");
         let path = place.path().join("a.pcapng");
         let rotation = Rotation { bytes: Some(limit), ..Rotation::default() };
         let autostop = Autostop { bytes: Some(limit), ..Autostop::default() };
@@ -194,12 +195,13 @@ fn files_with_statistics_do_not_exceed_their_limit() {
                 assert!(autostop.bytes.is_some() || counted.unwritten.all() == 0, "{counted:?}");
             }
         }
-        for file in fs::read_dir(place.path()).expect("a directory") {
-            let file = fs::read(file.expect("an entry").path()).expect("a file");
+        for file in fs::read_dir(place.path()).expect("the directory can be read") {
+            let file = fs::read(file.expect("the entry can be read").path())
+                .expect("the file can be read");
             assert!(file.len() as u64 <= limit, "{} of {limit}", file.len());
             assert!(packets(&file) > 0);
         }
-        let first = fs::metadata(place.path().join("a.pcapng")).expect("a file").len();
+        let first = fs::metadata(place.path().join("a.pcapng")).expect("the file exists").len();
         assert!(first > limit - limit / 10 - 20_000 * queue_pairs / 64, "{first} of {limit}");
     }
 }
@@ -212,7 +214,7 @@ fn full_disk_ends_the_capture_and_the_rest_is_counted() {
     recorder.handle().add("two".to_owned(), flood(50));
     let recorded = recorder.finish();
     assert!(by_itself.load(Ordering::SeqCst));
-    let error = recorded.error.expect("the disk is full");
+    let error = recorded.error.expect("the capture has failed");
     assert!(error.starts_with("/dev/full: byte 0: No space left"), "{error}");
     let unwritten: Vec<_> = recorded.counted.iter().map(|it| it.unwritten.sent).collect();
     assert_eq!(unwritten, [100, 50]);
@@ -220,7 +222,7 @@ fn full_disk_ends_the_capture_and_the_rest_is_counted() {
 
 #[test]
 fn stalled_reader_does_not_block_and_loses_the_rest() {
-    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let (mut reader, writer) = io::pipe().expect("a pipe can be created");
     let (recorder, _) = started(Target::Stream(writer.into()), Autostop::default());
     recorder.handle().add("one".to_owned(), flood(100_000));
     let before = WallClock::now();
@@ -229,12 +231,12 @@ fn stalled_reader_does_not_block_and_loses_the_rest() {
     let counted = &recorded.counted[0];
     assert!(counted.unwritten.sent > 0);
     assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
-    let error = recorded.error.expect("the reader does not read");
+    let error = recorded.error.expect("the capture has failed");
     assert!(error.contains("the reader has not read for 2 seconds"), "{error}");
     // The data that the reader has received is a valid capture.
     let mut taken = Vec::new();
-    reader.read_to_end(&mut taken).expect("the capture has ended");
-    let mut capture = Reader::new(&taken[..]).expect("a capture");
+    reader.read_to_end(&mut taken).expect("the pipe can be read");
+    let mut capture = Reader::new(&taken[..]).expect("the capture is valid");
     let mut count = 0;
     while let Ok(Some(event)) = capture.next_event() {
         count += u64::from(matches!(event, Event::Packet(_)));
@@ -246,7 +248,7 @@ fn stalled_reader_does_not_block_and_loses_the_rest() {
 
 #[test]
 fn disconnected_reader_ends_the_capture() {
-    let (reader, writer) = io::pipe().expect("a pipe");
+    let (reader, writer) = io::pipe().expect("a pipe can be created");
     drop(reader);
     let (recorder, by_itself) = started(Target::Stream(writer.into()), Autostop::default());
     recorder.handle().add("one".to_owned(), flood(100));

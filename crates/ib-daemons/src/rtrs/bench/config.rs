@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Configuration of the block device benchmark.
@@ -35,7 +36,7 @@ pub struct BenchConfig {
 }
 
 /// Mix of commands, with the names that fio uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadWrite {
     /// Sequential reads.

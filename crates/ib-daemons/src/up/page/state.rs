@@ -57,6 +57,8 @@ struct SmState {
     sweeps: u64,
     followed: u64,
     lid: u16,
+    /// Number of the node at which the SM runs.
+    node: Option<u32>,
     up: bool,
     last: String,
     alarms: Vec<serde_json::Value>,
@@ -85,10 +87,12 @@ impl States {
         self.find_down(sim, model, manager);
         let sm = manager.map(|manager| {
             let shown = manager.shown();
-            let lid = sim.client_port(manager.client()).map_or(0, |port| sim.link_port(port).lid);
+            let port = sim.client_port(manager.client());
+            let lid = port.map_or(0, |port| sim.link_port(port).lid);
+            let node = port.map(|port| sim.place(port).0.0);
             let (state, up, last) = (shown.state, shown.is_up, shown.last);
             let (sweeps, followed) = (shown.sweeps, shown.followed);
-            SmState { state, sweeps, followed, lid, up, last, alarms: shown.alarms }
+            SmState { state, sweeps, followed, lid, node, up, last, alarms: shown.alarms }
         });
         let Self { down, since, missing, .. } = &*self;
         let response =

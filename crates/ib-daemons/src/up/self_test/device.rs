@@ -62,7 +62,7 @@ impl DeviceCheck {
         ends: &[Vec<PortId>; 2],
     ) -> bool {
         let now = sim.now();
-        // Links are cut only at hosts of the server. The SM runs at the first host of the client and stays connected.
+        // Links are cut only at hosts of the server. The SM runs at the first host of the client and remains connected.
         let ports = if let [one, two] = ends[1][..] { Some([one, two]) } else { None };
         let moved = if self.writes.is_over() {
             self.restore(0, pair.client(), sim);

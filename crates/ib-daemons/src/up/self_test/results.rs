@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::text::counted;
 
 /// Result of a check. The field names are JSON keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum CheckResult {
     Subnet(SubnetResult),
@@ -25,7 +26,7 @@ pub(super) enum CheckResult {
 }
 
 /// How many hosts and switches there are, and how many of these nodes the SM has not brought up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct SubnetResult {
     pub(super) hosts: usize,
     pub(super) switches: usize,
@@ -34,7 +35,7 @@ pub(super) struct SubnetResult {
 }
 
 /// Result of comparing the LFTs of the switches with those that the engine computes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct RoutesResult {
     pub(super) engine: String,
     pub(super) lids: usize,
@@ -49,7 +50,7 @@ pub(super) struct RoutesResult {
 }
 
 /// Result of resolving the names of hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct NamesResult {
     pub(super) hosts: usize,
     pub(super) requested: usize,
@@ -68,7 +69,7 @@ pub(super) struct NamesResult {
 }
 
 /// Result of tracing paths between hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct PathsResult {
     pub(super) requested: usize,
     pub(super) good: usize,
@@ -83,7 +84,7 @@ pub(super) struct PathsResult {
 }
 
 /// Result of writing and reading the block device while the links of its paths are cut.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct DeviceResult {
     pub(super) bytes: u64,
     pub(super) paths: usize,
@@ -101,7 +102,7 @@ pub(super) struct DeviceResult {
 }
 
 /// Result of cutting one path's link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CutResult {
     Cut {
@@ -116,7 +117,7 @@ pub(super) enum CutResult {
 }
 
 /// Describes that a block device made no progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Stall {
     /// True if the paths were not connected again after the first cut, false if requests did not complete.
     pub(super) no_paths: bool,
@@ -127,7 +128,7 @@ pub(super) struct Stall {
 }
 
 /// Result of capturing the packets of the block device's QPs and reading the capture file back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct CaptureResult {
     /// Number of packets that the queue pairs have sent and received.
     pub(super) packets: u64,

@@ -1,5 +1,5 @@
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant as WallClock};
 
 use super::feed::MOST_LISTENERS;
@@ -35,8 +35,12 @@ impl Response {
     }
 }
 
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
 fn web() -> Web {
-    Web::start(0, FILES).expect("a port is free")
+    Web::start(loopback(0), FILES).expect("a port is free")
 }
 
 fn connect(web: &Web) -> TcpStream {
@@ -144,7 +148,12 @@ fn all_responses_have_security_headers() {
     assert_eq!((wrong.status, other_host.status, method.status), (404, 403, 405));
     for response in [page, style, missing, wrong, other_host, method] {
         for (name, value) in [
-            ("content-security-policy", "default-src 'self'"),
+            (
+                "content-security-policy",
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                 connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
+                 frame-ancestors 'none'",
+            ),
             ("x-content-type-options", "nosniff"),
             ("referrer-policy", "no-referrer"),
             ("cache-control", "no-store"),
@@ -440,13 +449,13 @@ fn stop_does_not_wait_for_clients() {
     assert_eq!(events.line(), "");
     drop(sender);
     // When the server has stopped, its port is free again.
-    wait_for("the port is taken", || Web::start(port, FILES).is_ok());
+    wait_for("the port is taken", || Web::start(loopback(port), FILES).is_ok());
 }
 
 #[test]
 fn port_in_use_is_an_error() {
     let web = web();
-    let error = Web::start(web.address.port(), FILES).expect_err("the port is in use");
+    let error = Web::start(web.address, FILES).expect_err("the port is in use");
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     assert!(web.url().starts_with("http://127.0.0.1:") && web.url().ends_with('/'));
 }

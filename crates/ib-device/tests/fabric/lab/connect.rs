@@ -24,7 +24,10 @@ impl Lab {
         route: impl Fn(PathRecord) -> Route,
     ) -> [QpId; 2] {
         let path = self.path(here, there);
-        let (route, mtu) = (route(path), Mtu::from_code(path.mtu.0).expect("a known MTU"));
+        let (route, mtu) = (
+            route(path),
+            Mtu::from_code(path.mtu.0).expect("the MTU code in the path record is valid"),
+        );
         let qps = [self.create(here, QpType::Rc), self.create(there, QpType::Rc)];
         let psns = [Psn::truncated(0xff_fff0), Psn::truncated(0x7f_fffb)];
         let now = self.sim.now();
@@ -71,7 +74,7 @@ impl Lab {
             .engines()
             .cm
             .established(id, b"")
-            .expect("the connection is in the right state");
+            .expect("the connection manager has received the REP");
         self.wait(|lab| take(&mut lab.hosts[there].cm, |event| is_ready(event, accepted)));
         qps
     }

@@ -33,13 +33,13 @@ pub(crate) struct Managed {
 /// Generates a fabric of the given kind, such as `fat-tree 4 2`.
 pub(crate) fn fabric(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
-    let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
-    generate::generate(&kind, &generate::Options::default()).expect("a fabric")
+    let kind = Kind::parse(words[0], &words[1..]).expect("`kind` is a kind of fabric");
+    generate::generate(&kind, &generate::Options::default())
+        .expect("the parameters of the fabric are valid")
 }
 
 impl Managed {
-    /// Creates a fabric with an SM at the first host, which has brought the subnet up with the
-    /// given routing engine.
+    /// Creates a fabric with an SM at the first host. The SM has brought the subnet up with the given routing engine.
     pub(crate) fn new(fabric: &Fabric, options: Options, engine: &str) -> Self {
         Self::with(fabric, options, engine, SmConfig::default())
     }
@@ -47,16 +47,16 @@ impl Managed {
     /// Creates a fabric like [`Self::new`], with the given configuration of the SM.
     pub(crate) fn with(fabric: &Fabric, options: Options, engine: &str, config: SmConfig) -> Self {
         let sim = Sim::new(fabric, options);
-        let engines = engine.parse().expect("an engine");
+        let engines = engine.parse().expect("`engine` is the name of a routing engine");
         let mut this =
             Self { sim, devices: SimDevices::default(), managers: Vec::new(), ups: 0, engines };
-        let port = this.sim.first_end_port().expect("a host");
+        let port = this.sim.first_end_port().expect("the fabric has a host");
         this.add_manager(port, SmConfig { sweep_interval: None, ..config });
         this.manage();
         while !this.managers[0].is_up {
             assert!(this.step(Instant::NEVER), "the subnet does not come up");
         }
-        // Waits until all packets in flight have arrived, such as traps.
+        // Waits until packets in flight, such as traps, have arrived.
         this.run_for(Duration::from_secs(1));
         this
     }
@@ -162,6 +162,8 @@ impl Managed {
 
     /// Executes a console command.
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts the command");
+        self.sim
+            .run(&text.parse().expect("`text` is a console command"))
+            .expect("the simulator accepts the command");
     }
 }

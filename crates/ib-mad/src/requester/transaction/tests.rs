@@ -7,9 +7,9 @@ use crate::rmpp::classify;
 
 const STATES: [&str; 6] = ["Backlog", "Waiting", "Queued", "Sending", "Sent", "Receiving"];
 
-/// The result of each event (row) in each of [`STATES`] (column). `answered` and similar words end the request; a state
-/// is the next state. `+` precedes the MAD that is sent, `@` the timer that is started. `!` means that there is a MAD
-/// to send, `-` that the event is ignored.
+/// The result of each event (row) in each of [`STATES`] (column). A result begins with the next state, or with the
+/// completion if the request ends. `+` precedes the MAD that is sent, `@` the timer that is started. `!` means that
+/// there is a MAD to send, `-` that the event is ignored.
 const TABLE: &[(&str, [&str; 6])] = &[
     ("answer", ["-", "answered", "answered", "answered", "answered", "-"]),
     ("other method", ["-", "-", "-", "-", "-", "-"]),
@@ -187,7 +187,7 @@ fn apply(transaction: &mut Transaction, event: &str) -> Option<Step> {
             return Some(transaction.handle_timer(Instant::ZERO, Timer::Acknowledgement));
         }
         "message timer" => return Some(transaction.handle_timer(Instant::ZERO, Timer::Message)),
-        other => panic!("event {other}"),
+        other => panic!("unknown event {other}"),
     };
     let kind = classify(&datagram.mad);
     let limits = ReceiveLimits::default();

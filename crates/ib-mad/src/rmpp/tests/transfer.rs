@@ -6,8 +6,8 @@ fn data(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index * 7 % 251) as u8).collect()
 }
 
-/// Transfers data and returns it as received. `is_lost` decides which datagrams of both directions are lost, by their
-/// number.
+/// Transfers data and returns the received data. Segments and ACKs are numbered together from 1. `is_lost` returns true
+/// if the datagram with a number is lost.
 fn transfer(class: MgmtClass, sent: &[u8], is_lost: impl Fn(usize) -> bool) -> Vec<u8> {
     let header = header(class);
     let mut sender = Sender::new(&header, sent.to_vec(), 1).expect("the class uses RMPP");
@@ -31,7 +31,7 @@ fn transfer(class: MgmtClass, sent: &[u8], is_lost: impl Fn(usize) -> bool) -> V
             Progress::Acknowledge(state) => state,
             Progress::Complete(state) => {
                 let data = receiver.take_data();
-                assert!(received.replace(data).is_none(), "a message is complete only once");
+                assert!(received.replace(data).is_none(), "the message has been completed twice");
                 state
             }
             Progress::Failed(status) => panic!("{status:?}"),

@@ -20,13 +20,13 @@ fn legacy(number: u32, out_words: u16, fields: &[u8], has_response: bool) -> Vec
 #[test]
 fn legacy_fields_follow_the_response_address() {
     let fields = bytes_of(&CreateCq { cqe: 7, comp_channel: -1, ..CreateCq::default() });
-    let command = Command::decode(&legacy(18, 6, &fields, true)).expect("a valid command");
+    let command = Command::decode(&legacy(18, 6, &fields, true)).expect("the command is valid");
     let Request::CreateCq(create) = command.request else { panic!("{command:?}") };
     assert_eq!((create.cqe, create.comp_channel), (7, -1));
     assert_eq!(command.response, ResponseBuffer { address: 0x1000, core: 24, driver: 0 });
     // Commands without a response contain no response address.
     let fields = bytes_of(&ModifyQp { qp_handle: 3, ..ModifyQp::default() });
-    let command = Command::decode(&legacy(26, 0, &fields, false)).expect("a valid command");
+    let command = Command::decode(&legacy(26, 0, &fields, false)).expect("the command is valid");
     let Request::ModifyQp(modify) = command.request else { panic!("{command:?}") };
     assert_eq!((modify.qp_handle, command.response.address), (3, 0));
 }
@@ -65,7 +65,7 @@ fn extended_response_buffer_has_a_driver_part() {
         ExtendedHeader { response: 0x2000, provider_out_words: 2, ..ExtendedHeader::default() };
     header.write(&mut bytes);
     bytes.extend_from_slice(&fields);
-    let command = Command::decode(&bytes).expect("a valid command");
+    let command = Command::decode(&bytes).expect("the command is valid");
     assert!(matches!(command.request, Request::CreateCqEx(create) if create.cqe == 9));
     assert_eq!(command.response, ResponseBuffer { address: 0x2000, core: 16, driver: 16 });
 }

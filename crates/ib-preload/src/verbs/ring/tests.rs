@@ -11,7 +11,7 @@ fn file() -> RingFile {
 }
 
 fn ring(elements: u32) -> Ring {
-    Ring::create(&mut file(), elements, 16).expect("memory for a ring")
+    Ring::create(&mut file(), elements, 16).expect("the ring can be created")
 }
 
 /// Writes an index of the ring, as a program does.
@@ -25,7 +25,9 @@ fn elements_are_taken_in_order_and_released_later() {
     let mut buffer = Vec::new();
     assert!(!ring.peek(&mut buffer));
     for number in 0..3_u8 {
-        ring.memory.write(ELEMENTS + 16 * usize::from(number), &[number; 16]).expect("in range");
+        ring.memory
+            .write(ELEMENTS + 16 * usize::from(number), &[number; 16])
+            .expect("the element is within the ring");
     }
     set(&ring, PRODUCER, 3);
     for number in 0..3 {
@@ -59,8 +61,8 @@ fn full_ring_takes_no_completion() {
 #[test]
 fn rings_of_a_file_do_not_overlap() {
     let mut file = file();
-    let one = Ring::create(&mut file, 100, 48).expect("memory for a ring");
-    let other = Ring::create(&mut file, 1, 1024).expect("memory for a ring");
+    let one = Ring::create(&mut file, 100, 48).expect("the ring can be created");
+    let other = Ring::create(&mut file, 1, 1024).expect("the ring can be created");
     assert_eq!(one.info().offset, 0);
     assert_eq!(other.info().offset, u64::from(one.info().size));
     assert!(other.info().offset.is_multiple_of(4096));

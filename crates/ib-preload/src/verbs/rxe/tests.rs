@@ -22,10 +22,12 @@ fn element(opcode: u32, flags: u32, sges: &[Sge]) -> Vec<u8> {
 fn send_requests_carry_sges_and_immediate_data() {
     let sge = Sge { addr: 0x1000, length: 5, lkey: 9 };
     let bytes = element(opcode::SEND_WITH_IMM, flag::SIGNALED | flag::FENCE, &[sge]);
-    let element = SendElement::decode(&bytes, false).expect("a valid element");
+    let element = SendElement::decode(&bytes, false).expect("the element is valid");
     assert_eq!((element.wr_id, element.data), (77, Data::One(sge)));
     assert!(element.flags.signaled && element.flags.fence && !element.flags.solicited);
-    let Operation::Connected(SendOp::Send { imm }) = element.operation else { panic!("a SEND") };
+    let Operation::Connected(SendOp::Send { imm }) = element.operation else {
+        panic!("the operation is not a SEND")
+    };
     assert_eq!(imm, Some(0x0102_0304));
 }
 
@@ -35,9 +37,9 @@ fn datagrams_name_an_address_handle() {
     for (offset, value) in [(0, 0x1234_u32), (4, 0x1111_1111), (12, 6)] {
         bytes[UNION + offset..UNION + offset + 4].copy_from_slice(&value.to_ne_bytes());
     }
-    let element = SendElement::decode(&bytes, true).expect("a valid element");
+    let element = SendElement::decode(&bytes, true).expect("the element is valid");
     let Operation::Datagram { ah, remote_qpn, remote_qkey, imm } = element.operation else {
-        panic!("a datagram")
+        panic!("the operation is not a datagram")
     };
     assert_eq!((ah, remote_qpn.get(), remote_qkey.0, imm), (6, 0x1234, 0x1111_1111, None));
     // UD queue pairs do not support RDMA.
@@ -51,7 +53,7 @@ fn elements_hold_no_more_than_their_size() {
     bytes[SEND_DMA..SEND_DMA + 4].copy_from_slice(&65_u32.to_ne_bytes());
     assert_eq!(SendElement::decode(&bytes, false).err(), Some((77, WcStatus::LocLenErr)));
     bytes[SEND_DMA..SEND_DMA + 4].copy_from_slice(&64_u32.to_ne_bytes());
-    let element = SendElement::decode(&bytes, false).expect("a valid element");
+    let element = SendElement::decode(&bytes, false).expect("the element is valid");
     assert_eq!(element.data.length(), 64);
     let mut bytes = self::element(opcode::SEND, 0, &[]);
     bytes[SEND_DMA + 12..SEND_DMA + 16].copy_from_slice(&u32::MAX.to_ne_bytes());
@@ -75,7 +77,9 @@ fn completions_have_the_layout_of_libibverbs() {
     };
     let bytes = encode_completion(&wc);
     assert_eq!(bytes.len(), 48);
-    let number = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"));
+    let number = |at: usize| {
+        u32::from_ne_bytes(*bytes[at..].first_chunk().expect("the completion has 48 bytes"))
+    };
     assert_eq!(
         [number(8), number(12), number(20), number(28), number(32)],
         [0, 128, 40, 0x77, 0x66]

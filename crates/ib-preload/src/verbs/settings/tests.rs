@@ -11,11 +11,14 @@ fn environment_selects_the_port() {
     assert_eq!(read(&[]), Ok(None));
     assert_eq!(read(&[("IBFABRIC_DEVICE", "mlx5_0")]), Ok(None));
     let settings = read(&[("IBFABRIC_ATTACH", "lab"), ("IBFABRIC_NODE", "a:2")]);
-    let settings = settings.expect("valid").expect("a port");
+    let settings = settings.expect("the settings are valid").expect("a port is specified");
     let port = AttachOptions { name: "lab".to_owned(), node: Some("a:2".to_owned()) };
     assert_eq!(settings, Settings { port: PortSetting::Attached(port), device: "rxe0".to_owned() });
     let settings = read(&[("IBFABRIC_ROCE", "127.0.0.1"), ("IBFABRIC_DEVICE", "mlx5_0")]);
-    assert_eq!(settings.expect("valid").expect("a port").device, "mlx5_0");
+    assert_eq!(
+        settings.expect("the settings are valid").expect("a port is specified").device,
+        "mlx5_0"
+    );
 }
 
 #[test]
@@ -28,7 +31,7 @@ fn invalid_values_are_named() {
         (&[("IBFABRIC_ROCE", "::1"), ("IBFABRIC_ATTACH", "lab")], "exclude each other"),
         (&[("IBFABRIC_ROCE", "::1"), ("IBFABRIC_DEVICE", "../x")], "IBFABRIC_DEVICE is \"../x\""),
     ] {
-        let error = read(variables).expect_err("invalid");
+        let error = read(variables).expect_err("the value is invalid");
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -11,7 +11,8 @@ use crate::subnet::{Attachment, EndPort, EndPortId, Subnet, SwitchId};
 /// The role of a channel adapter port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A compute node, attached to a leaf. Routes to compute nodes are balanced for shift patterns.
+    /// A compute node, attached to a leaf. Routes to compute nodes are balanced for shift patterns, in which every
+    /// compute node sends to the compute node k positions further in [`Routing::ca_order`](super::Routing::ca_order).
     Compute,
     /// An I/O node, attached to a switch of any rank. Packets to it may go up again after they went down.
     Io,

@@ -13,8 +13,11 @@ pub(super) const ADAPTER: u16 = u16::MAX;
 /// The direction of a link, seen from the switch at one of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Direction {
+    /// To a channel adapter, or to a switch with a higher rank.
     Down,
+    /// To a switch of the same rank.
     Sibling,
+    /// To a switch with a lower rank, nearer to the roots.
     Up,
 }
 

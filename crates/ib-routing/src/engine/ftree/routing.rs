@@ -4,8 +4,9 @@
 //! port that leads back as its route. The walk climbs from rank to rank: first over the least loaded links, which is
 //! the main path, and then over all others, because their switches also need a route. From every switch the walk
 //! descends to all switches without a route, and does not climb again from there. So packets only go up and then down.
-//! In walks from I/O nodes, a limited number of upward turns is permitted: the walk goes one rank down and climbs
-//! again. A switch is visited again only if its route becomes shorter.
+//! Links to siblings, i.e. to switches of the same rank, are tried after the links up, or after the links down in a
+//! descent. In walks from I/O nodes, a limited number of upward turns is permitted: the walk goes one rank down and
+//! climbs again. A switch is visited again only if its route becomes shorter.
 
 use ib_types::Lid;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
@@ -62,8 +63,8 @@ struct Walk {
     /// The hops from each switch to the target.
     hops: Vec<u8>,
     /// By family of switches (see [`Local::family`]): the least number of hops to the target among the switches of the
-    /// family from which the walk has descended. Another switch of the family with at least this number of hops has no
-    /// switch below it that needs a route.
+    /// family from which the walk has descended. A descent from a switch of the family with at least this number of
+    /// hops cannot improve the route of a switch below it.
     settled: Vec<u8>,
     /// True if the walk may turn upwards. Upward turns follow the order of the groups, so the groups are then ordered
     /// even at switches from which the walk assigns no route.

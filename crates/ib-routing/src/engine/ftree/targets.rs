@@ -85,8 +85,9 @@ pub(super) fn route_adapters(
 
 /// Determines the routes whose destinations are the switches.
 ///
-/// If `connect_by` is given, a switch above the leaves that has no route to another switch forwards its packets to this
-/// leaf. All these packets turn upwards at the leaf, so they cannot close a credit loop.
+/// `connect_by` is a leaf. If it is given, and a switch above the leaves has no route to another switch, the switch
+/// forwards packets for the other switch to this leaf. All these packets turn upwards at the leaf, so they cannot close
+/// a credit loop.
 pub(super) fn route_switches<'a>(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

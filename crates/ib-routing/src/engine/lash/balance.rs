@@ -36,23 +36,24 @@ struct Balancer<'a> {
     network: &'a Network<'a>,
     routes: &'a Routes,
     shelves: Vec<Layer<'a>>,
-    /// Results of attempts to move pairs between two layers. Indexed by the layer that a pair would leave, and by the
-    /// layer that it would enter.
+    /// Results of attempts to move pairs, indexed by source layer and then by target layer.
     tried: Vec<Vec<Tried>>,
     effort_left: usize,
     turns: Vec<Turn>,
     added: Vec<Turn>,
 }
 
-/// Result of attempts to move pairs to a target layer: the first `pairs` pairs of the present layer's list do not fit.
-/// The result is valid as long as the target layer has the same number of `losses`.
+/// Result of attempts to move pairs from a source layer to a target layer.
 #[derive(Clone, Copy, Default)]
 struct Tried {
+    /// Number of pairs at the start of the source's list that do not fit into the target.
     pairs: usize,
+    /// [`Layer::losses`] of the target during the attempts. If the target has lost further pairs since, all pairs are
+    /// tried again.
     losses: usize,
 }
 
-/// A layer and its pairs.
+/// A layer and its pairs of switches.
 struct Layer<'a> {
     graph: DependencyGraph<'a>,
     /// By turn: number of the layer's paths that make this turn.
@@ -60,7 +61,7 @@ struct Layer<'a> {
     pairs: Vec<(u16, u16)>,
     /// Number of pairs that were removed from the layer.
     losses: usize,
-    /// The value of `losses` when the refusals of the graph were last cleared.
+    /// The value of `losses` when [`DependencyGraph::forget_refusals`] was last called for `graph`.
     fresh_at: usize,
 }
 

@@ -1,18 +1,22 @@
-//! Detects the dimensions of a grid.
+//! Detects the dimensions of a grid, i.e. of a torus, mesh, hypercube or any other product of smaller graphs.
 //!
-//! In a torus, mesh, hypercube or any other product of smaller graphs, two opposite links of a square belong to the
-//! same dimension, and so do links of a triangle. This sorts links into classes. The links of a cycle of five or more
-//! switches are still in different classes, although they belong to one dimension. Two links of one dimension meet at a
-//! switch without being sides of a square, but two links of different dimensions are nearly always sides of a square.
-//! These relations are used to factor products of graphs (Feder, "Product Graph Representations", Journal of Graph
-//! Theory 16, 1992). Here, two classes are joined if most meetings of their links are without a square, so that missing
-//! links do no harm.
+//! Links are sorted into classes, and each final class is a dimension:
+//!
+//! 1. Opposite links of a square belong to the same dimension, and so do the links of a triangle. They get the same
+//!    class.
+//! 2. The links of a cycle of five or more switches are then still in different classes. Two links of one dimension
+//!    that start at the same switch are not sides of a common square. Two links of different dimensions nearly always
+//!    are. So two classes are joined if most such pairs of their links have no common square. A few missing links do
+//!    not change the majority.
+//!
+//! Feder, "Product Graph Representations", Journal of Graph Theory 16, 1992, uses both relations to factor products of
+//! graphs.
 
 use std::collections::BTreeMap;
 
 use super::network::Network;
 
-/// Maximum number of dimensions. A network with more is treated as one without dimensions, because so many dimensions
+/// Maximum number of dimensions. A network with more is treated as one without dimensions, because more dimensions
 /// do not improve the routes.
 const MOST: usize = 64;
 
@@ -20,8 +24,8 @@ const MOST: usize = 64;
 pub(super) struct Dimensions {
     /// The dimension of each channel.
     of_channel: Vec<u8>,
-    /// By dimension: the coordinate of each switch. If switches are joined by links of other dimensions only, they have
-    /// the same coordinate.
+    /// By dimension: the coordinate of each switch. Two switches have the same coordinate if links of other dimensions
+    /// connect them.
     coordinates: Vec<Vec<u32>>,
 }
 
@@ -145,8 +149,8 @@ struct Evidence {
     bends: u32,
 }
 
-/// Joins two classes if their links meet more often without a common square than as sides of one. Pairs of classes with
-/// the clearest difference are joined first.
+/// Joins two classes if their links meet at a switch more often without a common square than as sides of one. Pairs of
+/// classes with the largest difference between these counts are joined first.
 fn join_steps(network: &Network<'_>, adjacency: &Adjacency, classes: &mut UnionFind) {
     let mut evidence = vec![BTreeMap::<usize, Evidence>::new(); network.channels()];
     for_each_corner(network, |first, second| {

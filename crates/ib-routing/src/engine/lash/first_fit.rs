@@ -1,4 +1,4 @@
-//! Assigns given routes to layers. Every pair gets the first layer in which it closes no cycle.
+//! Assigns given routes to layers. Every pair of switches gets the first layer in which its routes close no cycle.
 
 use rayon::prelude::*;
 

@@ -5,7 +5,8 @@ use super::network::Network;
 /// Number of turns that a cycle search may visit even if the searches before it have used up the total effort.
 const LEAST_EFFORT: usize = 64;
 
-/// A graph without cycles. Its nodes are the channels, and its edges are the turns of a layer.
+/// A graph without cycles. Its nodes are the channels. Its edges are the turns of a layer, i.e. the pairs of channels
+/// that follow each other on a path of the layer.
 ///
 /// Channels have positions in a topological order. A turn that leads to a higher position is added without a search.
 /// For any other turn, a search visits the channels between the positions of its two channels. Only the channels that
@@ -21,11 +22,17 @@ pub(super) struct DependencyGraph<'n> {
     effort: usize,
     /// Number of turns that all searches have visited so far.
     visited_turns: usize,
+    /// By channel: the number of the search that last found the channel.
     seen: Vec<u32>,
+    /// Number of the current search.
     search: u32,
+    /// Result of [`Self::look_ahead`].
     ahead: Vec<u32>,
+    /// Result of [`Self::look_behind`].
     behind: Vec<u32>,
+    /// Channels that the current search has found, and whose turns it has not visited yet.
     pending: Vec<u32>,
+    /// Buffer of [`Self::swap_places`].
     places: Vec<u32>,
 }
 
@@ -37,7 +44,7 @@ pub(super) enum State {
     Absent,
     /// The turn is in the graph.
     Present,
-    /// The turn is not in the graph, because it would close a cycle.
+    /// The turn is not in the graph, because it would close a cycle or the search for a cycle gave up.
     Refused,
 }
 
@@ -63,10 +70,10 @@ impl<'n> DependencyGraph<'n> {
         }
     }
 
-    /// Sets the positions of all channels. They must be the positions of another graph of the same network, or of an
-    /// orientation.
+    /// Sets the position of each channel in the topological order. The positions must come from another graph of the
+    /// same network ([`Self::into_places`]) or from `Orientation::place`.
     pub(super) fn with_places(mut self, place: Vec<u32>) -> Self {
-        assert_eq!(place.len(), self.place.len(), "one place per channel");
+        assert_eq!(place.len(), self.place.len(), "one position per channel");
         self.place = place;
         self
     }
@@ -75,7 +82,7 @@ impl<'n> DependencyGraph<'n> {
         self.states[turn]
     }
 
-    /// Returns the position of every channel.
+    /// Returns the position of every channel in the topological order.
     pub(super) fn into_places(self) -> Vec<u32> {
         self.place
     }
@@ -95,7 +102,7 @@ impl<'n> DependencyGraph<'n> {
         self.states[turn] = State::Absent;
     }
 
-    /// Records that a turn would close a cycle.
+    /// Records that a turn is refused.
     pub(super) fn refuse(&mut self, turn: usize) {
         self.states[turn] = State::Refused;
     }
@@ -109,8 +116,8 @@ impl<'n> DependencyGraph<'n> {
         }
     }
 
-    /// Adds a turn from the channel `from` to the channel `to`, unless it would close a cycle. Returns true if the turn
-    /// was added.
+    /// Adds a turn from the channel `from` to the channel `to`. Returns false and does not add the turn if it would
+    /// close a cycle, or if the search for a cycle gives up.
     pub(super) fn insert(&mut self, turn: usize, from: usize, to: usize) -> bool {
         if self.place[from] > self.place[to] && !self.make_room(from, to) {
             return false;
@@ -120,7 +127,7 @@ impl<'n> DependencyGraph<'n> {
     }
 
     /// Changes the positions of channels so that the channel `from` comes before the channel `to`. Returns false if
-    /// `to` already leads to `from`, or if the search takes too long.
+    /// turns of the graph lead from `to` to `from`, or if the search visits too many turns.
     fn make_room(&mut self, from: usize, to: usize) -> bool {
         let (low, high) = (self.place[to], self.place[from]);
         self.search += 1;
@@ -133,8 +140,8 @@ impl<'n> DependencyGraph<'n> {
         found
     }
 
-    /// Collects the successors of `start` below the position `high`. Returns false if `goal` is among them, or if the
-    /// search takes too long.
+    /// Collects `start` and its successors at positions below `high` in `ahead`. Returns false if `goal` is a
+    /// successor, or if `visited_turns` exceeds `limit`.
     fn look_ahead(&mut self, start: usize, goal: usize, high: u32, limit: usize) -> bool {
         self.ahead.clear();
         self.pending.clear();
@@ -161,7 +168,8 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Collects the predecessors of `start` above the position `low`. Returns false if the search takes too long.
+    /// Collects `start` and its predecessors at positions above `low` in `behind`. Returns false if `visited_turns`
+    /// exceeds `limit`.
     fn look_behind(&mut self, start: usize, low: u32, limit: usize) -> bool {
         self.behind.clear();
         self.pending.push(start as u32);
@@ -189,8 +197,8 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Redistributes the positions of the collected channels: the predecessors get the lowest ones, the successors the
-    /// others.
+    /// Redistributes the positions of the channels in `behind` and `ahead`: those in `behind` get the lowest positions,
+    /// those in `ahead` get the others.
     fn swap_places(&mut self) {
         let place = &mut self.place;
         for found in [&mut self.ahead, &mut self.behind] {

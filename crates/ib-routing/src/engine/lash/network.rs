@@ -3,7 +3,7 @@
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Value for a slot, a layer or a stretch that does not exist.
+/// Value for a slot, a layer or a stretch (see [`super::orientation`]) that does not exist.
 pub(super) const NONE: u8 = u8::MAX;
 
 /// The switches of a subnet, numbered and joined by channels.
@@ -15,7 +15,9 @@ pub(super) struct Network<'a> {
     hops: &'a HopMatrix,
     /// The first channel of each switch, followed by the total number of channels.
     first: Vec<u32>,
+    /// By channel: the switch at which the channel ends.
     head: Vec<u16>,
+    /// By channel: the switch at which the channel starts.
     tail: Vec<u16>,
     reverse: Vec<u32>,
     /// The first turn of each channel, followed by the total number of turns.

@@ -17,11 +17,12 @@ pub(super) type Load = [u32; 2];
 /// Number of switches that a parallel job handles.
 const JOB: usize = 64;
 
-/// Value in place of a stretch for a path that is already at its destination. It is above the numbers of all stretches.
+/// Value of [`Stretches::first`] for the destination itself. It is above the numbers of all stretches, so that any
+/// stretch may come last on a path.
 const ARRIVED: u8 = NONE - 1;
 
-/// Places each pair of switches that has no layer and has shortest paths along the orientation in both directions:
-/// assigns the layer to the pair, and adds its paths to the routes and its turns to the graph.
+/// Assigns the layer to each pair of switches that has no layer yet, and whose shortest paths in both directions can
+/// follow the orientation. Adds the paths of these pairs to the routes, and the turns of the paths to the graph.
 ///
 /// If several channels from a switch follow the orientation, the one with the least `load` is chosen. Each choice adds
 /// to the load of the chosen channel.
@@ -142,8 +143,8 @@ impl Stretches {
         self.to(a)[b] != NONE && self.to(b)[a] != NONE
     }
 
-    /// Chooses the next channel from every switch to every destination. Skips destinations that already have a route or
-    /// to which no path follows the orientation.
+    /// Chooses the next channel from every switch to every destination. Skips a destination if the switch already has a
+    /// route to it, or if no path from the switch to it follows the orientation.
     fn choose(
         &self,
         network: &Network<'_>,

@@ -3,14 +3,14 @@
 //! Assume a fixed order of all channels. Paths whose next channel always comes later in this order cannot form a
 //! dependency cycle. This module combines two such orders:
 //!
-//! * Up*/down*: switches are numbered by a breadth-first search from a root. Channels to lower numbers come first,
-//!   sorted by the number of the switch that they leave, in descending order. Then come channels to higher numbers, in
-//!   ascending order.
-//! * Dimension order: the channels of one dimension come after those of the dimension before.
+//! * Up*/down*: switches are numbered by a breadth-first search from a root. A channel leads up if it leads to a lower
+//!   number, and down if it leads to a higher number. Channels that lead up come first, sorted by the number of the
+//!   switch that they leave, in descending order. Then come channels that lead down, in ascending order.
+//! * Dimension order: all channels of dimension 0 come first, then all channels of dimension 1, and so on.
 //!
-//! Each dimension has its own up*/down* order, in which coordinates take the place of switches. The numbers start at
-//! the coordinate of the root. A graph without dimensions is treated as one dimension whose coordinates are the
-//! switches.
+//! Each dimension has its own up*/down* order. There, the search numbers the coordinates of the dimension instead of
+//! switches, starting at the coordinate of the root. A graph without dimensions is treated as one dimension whose
+//! coordinates are the switches.
 //!
 //! On a cycle of switches, no path that follows this order passes through the switch opposite to the root. So
 //! different roots exclude different paths.
@@ -29,7 +29,8 @@ pub(super) struct Orientation {
 }
 
 impl Orientation {
-    /// Returns the orientation for a root. In a mirrored orientation, up and down are swapped.
+    /// Returns the orientation for a root. In a mirrored orientation, channels to higher numbers lead up, and channels
+    /// to lower numbers lead down.
     pub(super) fn new(
         network: &Network<'_>,
         dimensions: Option<&Dimensions>,

@@ -1,4 +1,5 @@
-//! Puts pairs of switches into a layer one by one. For each pair, a search finds paths that close no cycle.
+//! Puts pairs of switches into a layer one by one. For each pair, a search finds paths whose turns close no cycle in
+//! the channel dependency graph of the layer.
 
 use super::dimensions::Dimensions;
 use super::graph::{DependencyGraph, State};
@@ -8,11 +9,11 @@ use super::routes::Routes;
 /// If the search for a path has tried this many channels, it gives up.
 const MAX_STEPS: usize = 64;
 
-/// A search for shortest paths that close no cycle in a layer.
+/// A search for shortest paths that close no cycle in the channel dependency graph of a layer.
 ///
-/// The search proceeds from switch to switch, and goes back one switch if a turn would close a cycle. If a switch
-/// already has a route to the destination, the search follows this route. Turns that are in the layer are tried before
-/// new turns, so that few turns are added.
+/// The search proceeds from switch to switch, and goes back one switch if every next turn would close a cycle. If a
+/// switch already has a route to the destination, the search follows this route. Turns that are in the layer are tried
+/// before new turns, so that few turns are added.
 pub(super) struct PathSearch<'a> {
     network: &'a Network<'a>,
     dimensions: Option<&'a Dimensions>,
@@ -33,7 +34,7 @@ pub(super) struct PathSearch<'a> {
 
 struct Step {
     switch: usize,
-    /// The channel over which the path reached the switch.
+    /// The channel over which the path reached the switch; `None` at the path's first switch.
     channel: Option<usize>,
     /// Index in `options` of the first possible next channel from this switch.
     first: usize,
@@ -43,9 +44,11 @@ struct Step {
     added: usize,
 }
 
-/// A possible next channel. Choices are ordered by the state of their turn, the dimension, the load and the slot.
+/// A possible next channel. Lower choices are tried first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Choice {
+    /// State of the turn to the channel: 1 if the turn is missing in the layer, 2 if it was refused. Otherwise 0, even
+    /// at the first switch of a path, where there is no turn.
     rank: u8,
     dimension: u8,
     load: u32,
@@ -82,8 +85,8 @@ impl<'a> PathSearch<'a> {
         (self.graph, self.load)
     }
 
-    /// Adds paths between two switches in both directions to the layer and the routes. Returns false if no paths fit
-    /// into the layer; then neither is changed.
+    /// Adds paths between two switches in both directions to the layer and to `routes`. If the search finds no such
+    /// paths, returns false and adds nothing.
     pub(super) fn place(&mut self, routes: &mut Routes, a: usize, b: usize) -> bool {
         self.added.clear();
         self.failed.clear();
@@ -178,7 +181,8 @@ impl<'a> PathSearch<'a> {
         Choice { rank, dimension, load, slot }
     }
 
-    /// Adds a turn to the layer if it is missing. Returns false if the turn would close a cycle.
+    /// Adds the turn from `channel` to `onward` to the layer, unless the layer already contains it. Returns false if
+    /// the turn would close a cycle. `slot` is the slot of `onward`.
     fn take(&mut self, channel: usize, onward: usize, slot: u8) -> bool {
         let turn = self.network.turn(channel, slot);
         match self.graph.state(turn) {

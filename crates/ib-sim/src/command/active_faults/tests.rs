@@ -59,7 +59,7 @@ fn active_faults_can_be_set_again() {
     let active_faults = all(&sim);
     let mut again = made();
     for command in &active_faults {
-        // A pulled cable is reported at both of its ports.
+        // A pulled cable is reported at both of its ports, so the second `Unlink` fails.
         let _ = again.run(&command.parse().unwrap());
     }
     assert_eq!(all(&again), active_faults);

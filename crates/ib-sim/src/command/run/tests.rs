@@ -34,11 +34,15 @@ fn console_sets_a_counter_in_both_attributes() {
         run(&mut sim, "PerformanceSet s1[2] PortCounters.PortXmitData=5");
         let shown = port_counters(&mut sim, client, false);
         let full = sim.counters(at);
-        assert_eq!((shown.xmit_data, full.xmit_data), (5, 5), "both attributes");
+        assert_eq!((shown.xmit_data, full.xmit_data), (5, 5), "both attributes show the value");
         let others = (shown.rcv_data, full.rcv_data);
-        assert_eq!(others, (if reset { 0 } else { 80_000 }, 80_000), "as they were");
+        assert_eq!(others, (if reset { 0 } else { 80_000 }, 80_000), "other counters are kept");
         sim.port_mut(at).counters.xmit_data += 3;
-        assert_eq!(port_counters(&mut sim, client, false).xmit_data, 8, "it counts on");
+        assert_eq!(
+            port_counters(&mut sim, client, false).xmit_data,
+            8,
+            "counting continues from 5"
+        );
     }
 }
 

@@ -66,7 +66,7 @@ fn switch_drops_packets_without_valid_lft_entry() {
     lab::set_route(&mut sim, s1, dlid, 0xff);
     assert_eq!(send(&mut sim, dlid), Some("no_route"));
     assert_eq!(relay(&sim, "s1.3"), [1, 1, 0, 0]);
-    assert_eq!(send(&mut sim, 0xbff0), Some("no_route"), "beyond the top");
+    assert_eq!(send(&mut sim, 0xbff0), Some("no_route"), "the LID is above LinearFDBTop");
     assert_eq!(relay(&sim, "s1.3"), [2, 2, 0, 0]);
 
     lab::set_route(&mut sim, s1, dlid, 5);

@@ -47,7 +47,7 @@ fn packets_are_sent_at_the_rate_of_the_link() {
         let packet = lab::data(&sim, from, dlid, 0, 1000);
         sim.send_packet(from, packet);
     }
-    // On each of the two links, a packet takes 1024 ns and 200 ns of latency.
+    // On each of the two links, a packet has 1024 ns of transmission time and 200 ns of latency.
     for (number, arrives) in [(1, 2448), (2, 3472), (3, 4496)] {
         lab::run_checked(&mut sim, at(arrives - 1));
         assert_eq!(sim.counters(to).rcv_packets, number - 1);
@@ -89,7 +89,8 @@ fn sender_waits_for_credits() {
     lab::run_checked(&mut sim, Instant::NEVER);
     assert_eq!(sim.counters(to).rcv_packets, 40);
     lab::check_settled(&sim);
-    // Each of the other 36 packets waits for 4096 ns minus the transmission time of 1024 ns.
+    // Each of the 36 packets after the first four waits for credits. The wait takes 4096 ns minus
+    // the transmission time of 1024 ns.
     let wait = sim.counters(from).xmit_wait * 8;
     assert!((36 * 3072 - 3000..=36 * 3072).contains(&wait), "{wait}");
 }
@@ -122,7 +123,8 @@ fn dropped_packets_return_their_credits_once() {
         let until = sim.now() + Duration::from_nanos(900);
         lab::run_checked(&mut sim, until);
     }
-    // The switch repeats its link state traps, since no subnet manager represses them.
+    // The switch repeats its link state traps indefinitely, because no subnet manager represses
+    // them. So `settle` is called, which stops when no packet is in flight.
     sim.settle(sim.now());
     lab::check_settled(&sim);
     assert!(lab::lost(&sim, "link_went_down") > 5, "{:?}", sim.stats());
@@ -200,7 +202,8 @@ fn smp_queue_drops_surplus_packets() {
         sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
     }
     lab::run_checked(&mut sim, at(1_000_000));
-    // One SMP is being sent and five are queued. None of them arrived over a link.
+    // One SMP is being sent and five are queued, so the other four are dropped. None of them
+    // arrived over a link, so `vl15_dropped` does not count them.
     let counters = sim.counters(port(&sim, "h1.1"));
     assert_eq!((counters.vl15_dropped, counters.xmit_discards), (0, 4));
     assert_eq!(lab::lost(&sim, "management_overflow"), 4);
@@ -222,7 +225,8 @@ fn dropped_smp_is_counted_at_the_port_of_arrival() {
             &[1, 4],
         );
         sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
-        // SMPs are sent at the rate of the first link, which is faster than the second.
+        // The client submits one SMP per transmission time of the first link. The second link is
+        // slower, so SMPs queue up at the switch.
         lab::run_checked(&mut sim, at((number + 1) * MAD_PACKET));
     }
     lab::run_checked(&mut sim, at(1_000_000));

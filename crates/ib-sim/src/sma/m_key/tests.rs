@@ -139,7 +139,7 @@ fn violate(sim: &mut Sim, client: ClientId, remote: Remote, mut mad: Mad) -> Dat
         Incoming::Received(datagram) => Some(datagram),
         Incoming::Lost(_) => None,
     });
-    datagrams.find(|datagram| datagram.mad.method() == Method::TRAP).expect("a trap")
+    datagrams.find(|datagram| datagram.mad.method() == Method::TRAP).expect("h2 sends a trap")
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn trap_repress_needs_the_right_m_key() {
         let at = port(&sim, "h2.1");
         sim.net.trap_capabilities(at);
         sim.settle(sim.now());
-        let Some(Incoming::Received(trap)) = sim.receive(client) else { panic!("a trap") };
+        let Some(Incoming::Received(trap)) = sim.receive(client) else { panic!("no trap") };
         for (key, left) in [(1, true), (0, true), (KEY, false)] {
             let mut mad = trap.mad;
             mad.set_method(Method::TRAP_REPRESS);

@@ -192,7 +192,11 @@ fn link_trains_to_the_best_common_rate() {
     assert_eq!(info.link_width_active, LinkWidth::X4.into());
     let enable = PortInfo { link_width_enabled: LinkWidth::X1.into(), ..unchanged(info) };
     let (status, shown) = write(&mut sim, client, &enable);
-    assert_eq!((status, shown.link_width_active), (MadStatus::OK, LinkWidth::X4.into()), "not yet");
+    assert_eq!(
+        (status, shown.link_width_active),
+        (MadStatus::OK, LinkWidth::X4.into()),
+        "the link is not retrained yet"
+    );
     let downed = sim.counters(port(&sim, "s1.4")).link_downed;
     let again = PortInfo { port_state: PortState::DOWN, ..enable };
     let (_, shown) = write(&mut sim, client, &again);

@@ -22,7 +22,7 @@ pub enum ControlError {
     /// The control socket cannot be connected, or no reply was received in time.
     #[error("{}: {source}", socket.display())]
     Io {
-        /// The socket.
+        /// Path of the control socket.
         socket: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -30,9 +30,9 @@ pub enum ControlError {
     /// The reply to a request is invalid.
     #[error("{}: invalid reply: {what}", socket.display())]
     Malformed {
-        /// The socket.
+        /// Path of the control socket.
         socket: PathBuf,
-        /// The reason.
+        /// The reason why the reply is invalid.
         what: String,
     },
     /// The server has refused the request.
@@ -40,7 +40,7 @@ pub enum ControlError {
     Refused {
         /// The error number.
         errno: Errno,
-        /// The reason.
+        /// The server's reason.
         text: String,
     },
 }

@@ -2,6 +2,7 @@
 
 use ib_control::lines::Reply;
 use ib_rtrs::tree::{Entry, Kind, Ports, Tree, TreeError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -82,8 +83,8 @@ pub(in crate::rtrs) fn written() -> Reply {
 
 /// Returns the reply to a read, which contains the file's contents.
 pub(in crate::rtrs) fn read(path: &str, text: String) -> Reply {
-    let data = json!({ "path": path, "value": text });
-    Reply::done(text, data)
+    let data = FileData { path: path.to_owned(), value: text.clone() };
+    Reply::done(text, value(&data))
 }
 
 /// Returns the reply that contains the metrics.
@@ -97,18 +98,14 @@ pub(in crate::rtrs) fn list(entries: &[Entry]) -> Reply {
         Kind::Directory => format!("{}/\n", entry.name),
         Kind::File { .. } => format!("{}\n", entry.name),
     };
-    let data = |entry: &Entry| {
-        let mut data = kind_data(entry.kind);
-        data["name"] = entry.name.clone().into();
-        data
-    };
+    let data = |entry: &Entry| EntryData { name: entry.name.clone(), kind: entry.kind.into() };
     let text: String = entries.iter().map(line).collect();
-    Reply::done(text, entries.iter().map(data).collect())
+    Reply::done(text, value(&entries.iter().map(data).collect::<Vec<_>>()))
 }
 
 /// Returns the reply that states whether a path is a file or a directory.
 pub(in crate::rtrs) fn kind(of: Kind) -> Reply {
-    Reply::done("", kind_data(of))
+    Reply::done("", value(&KindData::from(of)))
 }
 
 /// Converts the result of an access to the tree into the reply to the request.
@@ -116,14 +113,44 @@ pub(super) fn reply_of<T>(result: Result<T, TreeError>, reply: impl FnOnce(T) ->
     result.map_or_else(|error| failed(&error), reply)
 }
 
-fn kind_data(kind: Kind) -> Value {
-    match kind {
-        Kind::Directory => json!({ "kind": "directory" }),
-        Kind::File { is_writable } => json!({ "kind": "file", "writable": is_writable }),
+/// Returns data as a JSON value.
+fn value(data: &impl Serialize) -> Value {
+    serde_json::to_value(data).expect("texts and flags can be converted to JSON")
+}
+
+/// Contents of a file. The field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
+pub struct FileData {
+    path: String,
+    value: String,
+}
+
+/// An entry of a directory. The field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
+pub struct EntryData {
+    name: String,
+    #[serde(flatten)]
+    kind: KindData,
+}
+
+/// The kind of an entry.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum KindData {
+    Directory,
+    File { writable: bool },
+}
+
+impl From<Kind> for KindData {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Directory => Self::Directory,
+            Kind::File { is_writable } => Self::File { writable: is_writable },
+        }
     }
 }
 
-/// Parses the result of [`kind_data`].
+/// Parses [`KindData`].
 pub(super) fn to_kind(data: &Value) -> Option<Kind> {
     match data["kind"].as_str()? {
         "directory" => Some(Kind::Directory),

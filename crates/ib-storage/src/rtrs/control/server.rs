@@ -1,4 +1,4 @@
-//! Serves control requests, which read and write the tree of a server.
+//! Serves requests on the control socket of an RTRS server. They read and write its tree of statistics and controls.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -66,7 +66,7 @@ impl ServerControl {
         moved
     }
 
-    /// As [`Control::begin_wait`].
+    /// Calls [`Control::begin_wait`], and returns its result.
     pub(in crate::rtrs) fn begin_wait(&mut self) -> bool {
         self.control.begin_wait()
     }

@@ -117,7 +117,7 @@ impl SessionControl {
         moved
     }
 
-    /// As [`Control::begin_wait`].
+    /// Calls [`Control::begin_wait`], and returns its result.
     pub(in crate::rtrs) fn begin_wait(&mut self) -> bool {
         self.control.begin_wait()
     }

@@ -49,7 +49,11 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::SeqCst);
-        self.thread.take().expect("the thread is joined only once").join().expect("no panic");
+        self.thread
+            .take()
+            .expect("the thread is joined only once")
+            .join()
+            .expect("the thread has not panicked");
     }
 }
 
@@ -90,10 +94,10 @@ fn requests_and_replies_are_lines_of_json() {
 
 #[test]
 fn socket_is_private_and_removed_with_the_program() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = tempfile::tempdir().expect("a directory can be created");
     let socket = dir.path().join("control");
     // The socket file that an exited program has left is replaced.
-    drop(UnixListener::bind(&socket).expect("the request is accepted"));
+    drop(UnixListener::bind(&socket).expect("the path is free"));
     let control = Control::open(Some(&socket), None).expect("the socket is free");
     let mode = std::fs::metadata(&socket).expect("the file exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -101,14 +105,14 @@ fn socket_is_private_and_removed_with_the_program() {
     assert!(matches!(&second, OpenError::Socket { path, .. } if *path == socket), "{second}");
     drop(control);
     assert!(!socket.exists());
-    std::fs::write(&socket, "a file").expect("the request is accepted");
+    std::fs::write(&socket, "a file").expect("the file can be written");
     Control::open(Some(&socket), None).map(drop).expect_err("the file is not a socket");
     assert_eq!(std::fs::read(&socket).expect("the file exists"), b"a file");
 }
 
 #[test]
 fn slow_silent_or_invalid_clients_do_not_block_others() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = tempfile::tempdir().expect("a directory can be created");
     let socket = dir.path().join("control");
     let control = Control::open(Some(&socket), None).expect("the socket is free");
     let long = "x".repeat(4_000_000);
@@ -121,27 +125,27 @@ fn slow_silent_or_invalid_clients_do_not_block_others() {
     let connect = || UnixStream::connect(&socket).expect("the server listens");
     let mut silent = connect();
     let mut slow = connect();
-    slow.write_all(b"{\"read\":\"long\"}\n{\"read\":\"next\"}\n").expect("the request is accepted");
+    slow.write_all(b"{\"read\":\"long\"}\n{\"read\":\"next\"}\n").expect("the socket is writable");
     let mut waits = connect();
-    waits.write_all(b"{\"read\":\"never\"}\n").expect("the request is accepted");
+    waits.write_all(b"{\"read\":\"never\"}\n").expect("the socket is writable");
     let mut gone = connect();
-    gone.write_all(b"{\"read\":\"never\"}\n").expect("the request is accepted");
+    gone.write_all(b"{\"read\":\"never\"}\n").expect("the socket is writable");
     drop(gone);
     let mut rude = connect();
-    rude.write_all(&[0xff; 1000]).expect("the request is accepted");
-    rude.write_all(b"\n").expect("the request is accepted");
+    rude.write_all(&[0xff; 1000]).expect("the socket is writable");
+    rude.write_all(b"\n").expect("the socket is writable");
     for round in 0..200 {
         let mut client = ControlClient::connect(&socket).expect("the server listens");
-        assert_eq!(client.read("state").expect("a reply"), "state\n", "{round}");
+        assert_eq!(client.read("state").expect("the server replies"), "state\n", "{round}");
         let refused = client.list("none").expect_err("the directory does not exist");
         assert_eq!(refused.errno(), Errno::ENOENT);
     }
     let mut first = [0; 11];
-    rude.read_exact(&mut first).expect("a reply");
+    rude.read_exact(&mut first).expect("the server replies");
     assert_eq!(&first, b"{\"ok\":false");
     silent.write_all(b"{\"read\":\"late\"}\n").expect("the connection is open");
     let mut answer = [0; 10];
-    silent.read_exact(&mut answer).expect("a reply");
+    silent.read_exact(&mut answer).expect("the server replies");
     // The slow client receives both replies in full.
     let mut taken = Vec::new();
     let mut bytes = [0; 65_536];
@@ -153,30 +157,30 @@ fn slow_silent_or_invalid_clients_do_not_block_others() {
     assert!(taken.len() > 8_000_000 && taken.ends_with(b"\"value\":\"next\\n\"}}\n"));
     // A client does not wait indefinitely for a reply.
     let mut client = ControlClient::connect(&socket).expect("the server listens");
-    client.set_timeout(Duration::from_millis(50)).expect("some time");
+    client.set_timeout(Duration::from_millis(50)).expect("the timeout is not zero");
     assert_eq!(client.read("never").expect_err("no reply is sent").errno(), Errno::ETIMEDOUT);
     drop(program);
     // When the server stops, it closes the connection of a client that still waits for a reply.
-    waits.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
+    waits.set_read_timeout(Some(Duration::from_secs(10))).expect("the timeout is not zero");
     assert_eq!(waits.read(&mut [0; 1]).expect("the connection is closed"), 0);
 }
 
 #[test]
-fn metrics_are_served_on_loopback() {
-    let port = {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        free.local_addr().expect("it has one").port()
+fn metrics_are_served_at_an_address() {
+    let address = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        free.local_addr().expect("the socket is bound")
     };
-    let control = Control::open(None, Some(port)).expect("the port is free");
-    let taken = Control::open(None, Some(port)).map(drop).expect_err("it is taken");
-    assert!(matches!(taken, OpenError::Metrics { port: it, .. } if it == port), "{taken}");
+    let control = Control::open(None, Some(address)).expect("the port is free");
+    let taken = Control::open(None, Some(address)).map(drop).expect_err("the port is in use");
+    assert!(matches!(taken, OpenError::Metrics { address: it, .. } if it == address), "{taken}");
     let _program = Program::start(control, |ask| {
         assert_eq!(ask, ControlRequest::Metrics);
         Some(message::metrics("ibfabric_rtrs_server_sessions 1\n".to_owned()))
     });
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("the request is accepted");
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("the socket is writable");
     let mut page = String::new();
-    stream.read_to_string(&mut page).expect("a reply");
+    stream.read_to_string(&mut page).expect("the server replies");
     assert!(page.ends_with("\r\n\r\nibfabric_rtrs_server_sessions 1\n"), "{page}");
 }

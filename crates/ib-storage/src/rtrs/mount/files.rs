@@ -58,7 +58,7 @@ impl Nodes {
         Self { by_number, by_path: BTreeMap::from([(String::new(), 1)]), next: 2 }
     }
 
-    /// Returns the inode number of a path, and counts a reference of the kernel to it.
+    /// Returns the inode number of a path, and adds one to the kernel's references to this inode.
     fn reference(&mut self, path: String) -> u64 {
         let number = *self.by_path.entry(path.clone()).or_insert(self.next);
         if number == self.next {

@@ -14,7 +14,7 @@ fn canonical_dragonflies_have_their_sizes() {
         ("dragonfly a=1 p=1 h=3", (4, 4, 6 + 4), 1),
         ("dragonfly a=2 p=1 h=1 g=2", (4, 4, 2 + 2 + 4), 2),
     ] {
-        let fabric = make(words).expect("a dragonfly");
+        let fabric = make(words).expect("the arguments are valid");
         assert_eq!(counts(&fabric), expected, "{words}");
         assert!(connected(&fabric), "{words}");
         assert_eq!(diameter(&fabric), hops, "{words}");
@@ -23,7 +23,7 @@ fn canonical_dragonflies_have_their_sizes() {
 
 #[test]
 fn ports_are_local_then_global_then_hosts() {
-    let fabric = make("dragonfly a=4 p=2 h=2").expect("a dragonfly");
+    let fabric = make("dragonfly a=4 p=2 h=2").expect("the arguments are valid");
     let at = |name: &str, port| across(&fabric, name, port).expect("linked");
     assert_eq!(at("group0-sw0", 3), ("group0-sw3".to_owned(), 1));
     assert_eq!(at("group8-sw2", 3), ("group8-sw3".to_owned(), 3));
@@ -77,7 +77,7 @@ proptest! {
     ) {
         let groups = 2 + (share * (a * h) as f64) as usize;
         let groups = groups.min(a * h + 1);
-        let fabric = make(&format!("dragonfly a={a} p={p} h={h} g={groups}")).expect("a dragonfly");
+        let fabric = make(&format!("dragonfly a={a} p={p} h={h} g={groups}")).expect("valid values");
         prop_assert!(connected(&fabric));
         let all = switches(&fabric);
         prop_assert_eq!(all.len(), a * groups);

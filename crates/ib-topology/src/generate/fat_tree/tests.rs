@@ -27,7 +27,7 @@ fn trees_have_the_requested_sizes() {
         ("fat-tree 6 3 leaves=4", (24 + 18 + 6, 72, 72 + 72 + 36)),
         ("fat-tree 6 3 cores=6", (24 + 18 + 6, 72, 72 + 72 + 36)),
     ] {
-        let fabric = make(words).expect("a tree");
+        let fabric = make(words).expect("the arguments are valid");
         assert_eq!(counts(&fabric), expected, "{words}");
         assert!(connected(&fabric), "{words}");
     }
@@ -35,13 +35,13 @@ fn trees_have_the_requested_sizes() {
 
 #[test]
 fn any_two_leaves_share_a_top_switch() {
-    assert_eq!(diameter(&make("fat-tree 8").expect("a tree")), 2);
-    assert_eq!(diameter(&make("fat-tree 6 3").expect("a tree")), 4);
+    assert_eq!(diameter(&make("fat-tree 8").expect("valid arguments")), 2);
+    assert_eq!(diameter(&make("fat-tree 6 3").expect("valid arguments")), 4);
 }
 
 #[test]
 fn parallel_links_join_the_same_two_switches() {
-    let fabric = make("fat-tree 36 leaves=4 spines=2 parallel=3 hosts=6").expect("a tree");
+    let fabric = make("fat-tree 36 leaves=4 spines=2 parallel=3 hosts=6").expect("valid arguments");
     let ups = (7..=12).map(|port| across(&fabric, "leaf-1", port).expect("linked"));
     let expected = [(0, 2), (1, 2), (0, 6), (1, 6), (0, 10), (1, 10)];
     let expected = expected.map(|(spine, port)| (format!("spine-{spine}"), port));

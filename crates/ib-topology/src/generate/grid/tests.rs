@@ -15,7 +15,7 @@ fn tori_and_meshes_have_documented_sizes_and_diameters() {
         ("mesh 2x2 hosts=3", (4, 12, 4 + 12), 2),
         ("mesh 3x3x3x3", (81, 81, 4 * 2 * 27 + 81), 8),
     ] {
-        let fabric = make(words).expect("a grid");
+        let fabric = make(words).expect("valid parameters");
         assert_eq!(counts(&fabric), expected, "{words}");
         assert!(connected(&fabric), "{words}");
         assert_eq!(diameter(&fabric), hops, "{words}");
@@ -24,8 +24,8 @@ fn tori_and_meshes_have_documented_sizes_and_diameters() {
 
 #[test]
 fn dimension_uses_the_same_ports_on_all_switches() {
-    let fabric = make("torus 3x4x2 hosts=2").expect("a torus");
-    let at = |name: &str, port| across(&fabric, name, port).expect("linked");
+    let fabric = make("torus 3x4x2 hosts=2").expect("valid parameters");
+    let at = |name: &str, port| across(&fabric, name, port).expect("the port is linked");
     assert_eq!(at("sw-x0y0z0", 1), ("sw-x1y0z0".to_owned(), 2));
     assert_eq!(at("sw-x2y0z0", 1), ("sw-x0y0z0".to_owned(), 2));
     assert_eq!(at("sw-x0y3z1", 3), ("sw-x0y0z1".to_owned(), 4));
@@ -37,7 +37,7 @@ fn dimension_uses_the_same_ports_on_all_switches() {
 
 #[test]
 fn outer_ports_of_a_mesh_stay_unlinked() {
-    let fabric = make("mesh 4x4").expect("a mesh");
+    let fabric = make("mesh 4x4").expect("valid parameters");
     assert_eq!(across(&fabric, "sw-x0y0", 2), None);
     assert_eq!(across(&fabric, "sw-x3y0", 1), None);
     assert_eq!(across(&fabric, "sw-x3y0", 3), Some(("sw-x3y1".to_owned(), 4)));
@@ -46,7 +46,7 @@ fn outer_ports_of_a_mesh_stay_unlinked() {
 
 #[test]
 fn switches_of_four_dimensions_are_named_by_numbers() {
-    let fabric = make("mesh 2x2x3x2").expect("a mesh");
+    let fabric = make("mesh 2x2x3x2").expect("valid parameters");
     assert_eq!(across(&fabric, "sw-1-0-1-0", 5), Some(("sw-1-0-2-0".to_owned(), 6)));
 }
 
@@ -59,7 +59,7 @@ proptest! {
     ) {
         let text = sides.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
         let name = if wrap { "torus" } else { "mesh" };
-        let fabric = make(&format!("{name} {text} hosts={hosts}")).expect("a grid");
+        let fabric = make(&format!("{name} {text} hosts={hosts}")).expect("valid parameters");
         prop_assert!(connected(&fabric));
         for (index, &switch) in switches(&fabric).iter().enumerate() {
             let mut location = index;

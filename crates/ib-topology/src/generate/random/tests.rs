@@ -17,7 +17,7 @@ fn random_fabrics_have_the_requested_sizes() {
         ("random switches=2 ports=9 hosts=2", (2, 4, 7 + 4)),
         ("random switches=1000 ports=4 links=999", (1_000, 1_000, 1_999)),
     ] {
-        let fabric = make(words).expect("a random fabric");
+        let fabric = make(words).expect("valid parameters");
         assert_eq!(counts(&fabric), expected, "{words}");
         assert!(connected(&fabric), "{words}");
     }
@@ -34,7 +34,7 @@ fn graph_of_a_seed_never_changes() {
 fn another_seed_gives_another_fabric() {
     let kind = Kind::Random(Random { switches: 16, ports: 8, hosts: 2, links: None });
     let links = [1, 2].map(|seed| {
-        let fabric = generate(&kind, &Options { seed, ..Options::default() }).expect("a fabric");
+        let fabric = generate(&kind, &Options { seed, ..Options::default() }).expect("valid kind");
         fabric.links().collect::<Vec<_>>()
     });
     assert_ne!(links[0], links[1]);

@@ -35,7 +35,7 @@ pub(in crate::generate) fn degrees(fabric: &Fabric, node: NodeId) -> (usize, usi
     (switches, peers.len() - switches)
 }
 
-/// Returns the switches.
+/// Returns the IDs of all switches.
 pub(in crate::generate) fn switches(fabric: &Fabric) -> Vec<NodeId> {
     fabric.nodes().filter(|(_, node)| node.kind.is_switch()).map(|(id, _)| id).collect()
 }
@@ -66,18 +66,19 @@ pub(in crate::generate) fn diameter(fabric: &Fabric) -> usize {
     let all = switches(fabric);
     let reach = |&from| {
         let found = distances(fabric, from);
-        all.iter().map(|to| found[to]).max().expect("a switch")
+        all.iter().map(|to| found[to]).max().expect("the fabric has a switch")
     };
-    all.iter().map(reach).max().expect("a switch")
+    all.iter().map(reach).max().expect("the fabric has a switch")
 }
 
-/// Returns the description of the node at the other end of a switch port's link, and the port number at that end.
+/// Returns the peer of a port: the description of the peer's node, and the peer's port number. `None` if it is
+/// unlinked.
 pub(in crate::generate) fn across(
     fabric: &Fabric,
     description: &str,
     port: u8,
 ) -> Option<(String, u8)> {
     let node = fabric.nodes().find(|(_, node)| node.description == description);
-    let id = fabric.port_id(node.expect("the node").0, port).expect("the port");
+    let id = fabric.port_id(node.expect("the node exists").0, port).expect("the port exists");
     fabric.peer(id).map(|peer| (fabric.node(peer.node).description.clone(), peer.number))
 }

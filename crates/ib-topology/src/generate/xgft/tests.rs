@@ -10,7 +10,7 @@ fn full_trees_of_common_switches_have_known_sizes() {
         ("xgft 12,12,24 1,12,12", (720, 3_456, 3 * 3_456), 24),
         ("xgft 4 1", (1, 4, 4), 4),
     ] {
-        let fabric = make(words).expect("a tree");
+        let fabric = make(words).expect("valid parameters");
         assert_eq!(counts(&fabric), expected, "{words}");
         let full = |&switch: &_| {
             let (switches, hosts) = degrees(&fabric, switch);
@@ -22,7 +22,7 @@ fn full_trees_of_common_switches_have_known_sizes() {
 
 #[test]
 fn lower_leaf_ports_lead_to_hosts_upper_to_parents() {
-    let fabric = make("xgft 18,18,36 1,18,18").expect("a tree");
+    let fabric = make("xgft 18,18,36 1,18,18").expect("valid parameters");
     let mut levels = std::collections::BTreeMap::new();
     for switch in switches(&fabric) {
         let (level, _) = fabric.node(switch).description.split_once('-').expect("level-number");
@@ -39,13 +39,13 @@ fn lower_leaf_ports_lead_to_hosts_upper_to_parents() {
 
 #[test]
 fn switches_are_four_hops_apart_in_three_levels() {
-    let fabric = make("xgft 4,4,8 1,4,4").expect("a tree");
+    let fabric = make("xgft 4,4,8 1,4,4").expect("valid parameters");
     assert_eq!(diameter(&fabric), 4);
 }
 
 #[test]
 fn first_width_is_the_number_of_host_ports() {
-    let fabric = make("xgft 3,2 2,1").expect("a tree");
+    let fabric = make("xgft 3,2 2,1").expect("valid parameters");
     assert_eq!(across(&fabric, "host-4", 1), Some(("leaf-2".to_owned(), 2)));
     assert_eq!(across(&fabric, "host-4", 2), Some(("leaf-3".to_owned(), 2)));
     assert_eq!(error("xgft 2 255"), "W1 is 255: expected 1 to 254");
@@ -53,8 +53,8 @@ fn first_width_is_the_number_of_host_ports() {
 
 #[test]
 fn parallel_links_alternate_between_parents() {
-    let fabric = make("xgft 2,2 1,3 1,2").expect("a tree");
-    let ups = (3..=8).map(|port| across(&fabric, "leaf-1", port).expect("linked"));
+    let fabric = make("xgft 2,2 1,3 1,2").expect("valid parameters");
+    let ups = (3..=8).map(|port| across(&fabric, "leaf-1", port).expect("the port is linked"));
     let expected = [(0, 2), (1, 2), (2, 2), (0, 4), (1, 4), (2, 4)];
     let expected = expected.map(|(spine, port)| (format!("spine-{spine}"), port));
     assert_eq!(ups.collect::<Vec<_>>(), expected);
@@ -71,7 +71,7 @@ proptest! {
             let pick = |level: &(u32, u32, u32)| [level.0, level.1, level.2][list].to_string();
             levels.iter().map(pick).collect::<Vec<_>>().join(",")
         });
-        let fabric = make(&format!("xgft {m} {w} {p}")).expect("a tree");
+        let fabric = make(&format!("xgft {m} {w} {p}")).expect("valid parameters");
         let hosts: u32 = levels.iter().map(|level| level.0).product();
         prop_assert_eq!(counts(&fabric).1, hosts as usize);
         prop_assert!(connected(&fabric));

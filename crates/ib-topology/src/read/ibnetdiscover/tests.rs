@@ -243,14 +243,14 @@ fn malformed_and_contradicting_lines_are_refused() {
 }
 
 fn read(text: &str) -> Fabric {
-    READER("f", text.as_bytes()).expect("legal")
+    READER("f", text.as_bytes()).expect("the file is valid")
 }
 
 #[test]
 fn all_fields_of_the_output_are_read() {
     let fabric = read(GOOD);
-    let leaf = fabric.find_name("S-1000").expect("the switch");
-    let host = fabric.find_name("H-2000").expect("the adapter");
+    let leaf = fabric.find_name("S-1000").expect("node `S-1000` exists");
+    let host = fabric.find_name("H-2000").expect("node `H-2000` exists");
     let (switch, adapter) = (fabric.node(leaf), fabric.node(host));
     assert_eq!(switch.kind, NodeKind::Switch);
     assert_eq!((switch.guid, switch.system_guid), (Guid(0x1000), Guid(0x1003)));
@@ -263,7 +263,7 @@ fn all_fields_of_the_output_are_read() {
         .collect();
     let none = (Guid::ZERO, None, 0);
     assert_eq!(ports, [none, (Guid(0x2001), Some(2), 1), (Guid(0x2002), Some(4), 0)]);
-    let port0 = fabric.port(fabric.port_id(leaf, 0).expect("port 0"));
+    let port0 = fabric.port(fabric.port_id(leaf, 0).expect("port 0 exists"));
     assert_eq!(port0.lid.map(Lid::get), Some(1));
     let rates: Vec<_> = fabric.links().map(|(port, _)| fabric.port(port).rate.speed).collect();
     assert_eq!(rates, [LinkSpeed::Qdr, LinkSpeed::Hdr]);
@@ -274,7 +274,7 @@ fn every_width_and_speed_is_read() {
     for width in LinkWidth::ALL {
         for speed in LinkSpeed::ALL {
             let fabric = read(&GOOD.replace("4xHDR", &format!("{width}{speed}")));
-            let (port, _) = fabric.links().last().expect("the second link");
+            let (port, _) = fabric.links().last().expect("the fabric has links");
             let rate = fabric.port(port).rate;
             assert_eq!((rate.width, rate.speed), (width, speed));
         }
@@ -284,7 +284,7 @@ fn every_width_and_speed_is_read() {
 #[test]
 fn unnamed_speed_is_ndr_and_unnamed_width_is_2x() {
     let fabric = read(&GOOD.replace("4xHDR", "?????"));
-    let (port, _) = fabric.links().last().expect("the second link");
+    let (port, _) = fabric.links().last().expect("the fabric has links");
     let rate = fabric.port(port).rate;
     assert_eq!((rate.width, rate.speed), (LinkWidth::X2, LinkSpeed::Ndr));
 }
@@ -327,7 +327,7 @@ fn crlf_line_ends_are_accepted() {
 fn port_without_guid_gets_node_guid_plus_number() {
     let text = GOOD.replace("Ca\t2", "Ca\t4").replace("caguid=0x2000", "caguid=0x2010");
     let fabric = read(&text);
-    let host = fabric.find_name("H-2000").expect("the adapter");
+    let host = fabric.find_name("H-2000").expect("node `H-2000` exists");
     let guids: Vec<_> = fabric.ports_of(host).skip(1).map(|(_, port)| port.guid.0).collect();
     assert_eq!(guids, [0x2001, 0x2002, 0x2013, 0x2014]);
 }
@@ -336,7 +336,7 @@ fn port_without_guid_gets_node_guid_plus_number() {
 fn declared_port_guid_overrides_an_assumed_one() {
     let text = GOOD.replace("(2002)", "(2003)").replace("Ca\t2", "Ca\t3");
     let fabric = read(&text);
-    let host = fabric.find_name("H-2000").expect("the adapter");
+    let host = fabric.find_name("H-2000").expect("node `H-2000` exists");
     let guids: Vec<_> = fabric.ports_of(host).skip(1).map(|(_, port)| port.guid.0).collect();
     assert_eq!(guids, [0x2001, 0x2003, 0]);
     assert!(GOOD.contains("(2002)"));
@@ -353,7 +353,7 @@ fn port_guid_is_read_from_the_line_of_the_peer() {
 #[test]
 fn switch_port_guid_may_differ_from_node_guid() {
     let fabric = read(&GOOD.replace("(1000)", "(1001)"));
-    let port = fabric.find_port_guid(Guid(0x1001)).expect("port 0");
+    let port = fabric.find_port_guid(Guid(0x1001)).expect("port 0 has this GUID");
     assert_eq!(fabric.port(port).number, 0);
     assert!(fabric.find_guid(Guid(0x1000)).is_some());
 }
@@ -368,11 +368,11 @@ CA     5  1 0x0000000000100005 4x EDR - SW     3  1 0x0000000000200001 ( 'host' 
 SW     3  1 0x0000000000200001 4x EDR - CA     5  1 0x0000000000100005 ( 'leaf' - 'host' )
 ";
     for text in [GOOD, ports] {
-        let expected = crate::read("net", text.as_bytes()).expect("a fabric");
+        let expected = crate::read("net", text.as_bytes()).expect("the file is valid");
         for number in 0..=text.lines().count() {
             let mut lines: Vec<&str> = text.lines().collect();
             lines.splice(number..number, [message, location]);
-            let found = crate::read("net", lines.join("\n").as_bytes()).expect("a fabric");
+            let found = crate::read("net", lines.join("\n").as_bytes()).expect("the file is valid");
             assert_eq!(found.node_count(), expected.node_count(), "line {number}");
             assert!(found.links().eq(expected.links()), "line {number}");
         }

@@ -79,7 +79,8 @@ impl<'t> Files<'t> {
 
     /// Divides a file at its `include` lines, and loads the files that these lines name.
     ///
-    /// `open` is the stack of files that include one another; the file with index `source` is pushed on it.
+    /// `source` is the index of the file. `open` contains the indices of the files through which it is included,
+    /// outermost first.
     fn cut(
         &mut self,
         source: usize,

@@ -1,8 +1,8 @@
 //! The GUIDs that ibsim assigns to nodes and ports.
 //!
-//! Every kind of node has a counter, which GUID lines set. A node gets the value of the counter as its GUID. After a
-//! switch, the counter grows by one. After other nodes, it grows by their number of ports plus one, because their ports
-//! have the GUIDs after the node GUID.
+//! Every kind of node has a GUID counter. Lines such as `switchguid=base` set it. A node gets the value of the counter
+//! as its GUID. After a switch, the counter grows by one. After another node, it grows by the node's number of ports
+//! plus one, because the ports have the GUIDs after the node GUID.
 
 use ib_types::{Guid, NodeKind};
 
@@ -14,11 +14,12 @@ use crate::text::{Fault, Line, Location};
 /// The GUID counter for a kind of node.
 #[derive(Clone, Copy)]
 pub(super) struct Numbering {
-    /// The GUID in the last line of the form `switchguid=base`. Lines of the form `switchguid+offset` add to it.
+    /// The GUID in the last line of the form `switchguid=base`. A line `switchguid+offset` sets `next` to `base`
+    /// plus the offset.
     pub(super) base: u64,
     /// The GUID that the next node of this kind gets.
     pub(super) next: u64,
-    /// The location of the GUID line that set `next`. `None` if a node has already used this value.
+    /// The location of the GUID in the line that set `next`. `None` if no such line follows the last node of this kind.
     pub(super) location: Option<Location>,
 }
 

@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
         Ok(Remote::Awaited)
     }
 
-    /// Reads the other end of a link: `"id"[m]` or `"@alias"`. Without `[m]`, it is port 1.
+    /// Reads the other end of a link: `"id"[m]` or `"@alias"`. Without `[m]`, the port number is 1.
     fn remote(&mut self, line: &mut Line<'a>) -> Result<(Remote<'a>, u8), Fault> {
         let start = *line;
         let text = line.quoted("the name of the node at the other end")?;

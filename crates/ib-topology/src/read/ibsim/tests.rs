@@ -350,7 +350,7 @@ fn malformed_and_contradicting_lines_are_refused() {
 }
 
 fn read(text: &str) -> Fabric {
-    READER("f", text.as_bytes()).expect("legal")
+    READER("f", text.as_bytes()).expect("the file is valid")
 }
 
 fn guids(fabric: &Fabric) -> Vec<(String, u64, u64)> {
@@ -367,12 +367,12 @@ fn rates(fabric: &Fabric) -> Vec<String> {
     fabric.links().map(|(port, _)| rate(port)).collect()
 }
 
-/// Returns a net file with two linked switches. `a` and `b` are the ends of the port lines at the two ends of the link.
+/// Returns a net file with the linked switches `a` and `b`. The arguments `a` and `b` are appended to their port lines.
 fn link(defaults: &str, a: &str, b: &str) -> String {
     format!("{defaults}\nSwitch 2 \"a\"\n[1] \"b\"[1] {a}\n\nSwitch 2 \"b\"\n[1] \"a\"[1] {b}\n")
 }
 
-// The GUIDs in this test and the next ones are the same as in ibsim 0.10.
+// The GUIDs that these tests expect are those that ibsim 0.10 assigns.
 #[test]
 fn nodes_without_a_guid_are_numbered() {
     let fabric = read(
@@ -470,12 +470,12 @@ fn quotes_of_descriptions_are_optional() {
         ("# \"one\" base port 0 lid 9 lmc 2", "one", false, Some(9)),
         ("# \"one\" enhanced port 0", "one", true, None),
         ("# \"one\" base port 0 lid 0 lmc 0", "one", false, None),
-        // ibsim detects the parts after a description only if there is a blank before them.
+        // ibsim skips blanks after `#`, and then detects `base port` only after a blank. So it is the description here.
         ("# base port 0 lid 9", "base port 0", false, Some(9)),
     ];
     for (comment, description, enhanced, lid) in cases {
         let fabric = read(&format!("Switch 2 \"x\" {comment}\n"));
-        let (id, node) = fabric.nodes().next().expect("the switch");
+        let (id, node) = fabric.nodes().next().expect("the fabric has a node");
         let port0 = fabric.ports_of(id).next().and_then(|(_, port)| port.lid);
         assert_eq!(node.description, description, "{comment}");
         assert_eq!((node.enhanced_port0, port0.map(Lid::get)), (enhanced, lid), "{comment}");
@@ -486,7 +486,7 @@ fn quotes_of_descriptions_are_optional() {
 fn hca_port_has_the_lid_before_the_quotes() {
     let text = GOOD.replace("[2]\t\"leaf\"[2] w=3 s=7", "[2]\t\"leaf\"[2] w=3 s=7 # lid 8 lmc 2");
     let fabric = read(&text);
-    let host = fabric.find_name("host").expect("the adapter");
+    let host = fabric.find_name("host").expect("node `host` exists");
     let lids: Vec<_> =
         fabric.ports_of(host).map(|(_, port)| (port.lid.map(Lid::get), port.lmc.get())).collect();
     assert_eq!(lids, [(None, 0), (Some(2), 0), (Some(8), 2)]);
@@ -531,9 +531,9 @@ fn modules_prefix_names() {
 fn routers_are_read_like_hcas() {
     let text = link("", "", "").replace("Switch 2 \"b\"", "rtguid=0x77\nRt 2 \"b\"");
     let fabric = read(&text.replace("[1] \"a\"[1]", "[1] \"a\"[1] # lid 5 lmc 1 \"\" lid 0 4xSDR"));
-    let gate = fabric.find_name("b").expect("the router");
+    let gate = fabric.find_name("b").expect("node `b` exists");
     assert_eq!(fabric.node(gate).kind, NodeKind::Router);
-    let port = fabric.find_port_guid(Guid(0x78)).expect("its port 1");
+    let port = fabric.find_port_guid(Guid(0x78)).expect("port 1 of `b` has this GUID");
     assert_eq!(fabric.port(port).lid.map(Lid::get), Some(5));
     let rate = fabric.port(port).rate;
     assert_eq!((rate.width, rate.speed), (LinkWidth::X4, LinkSpeed::Sdr));

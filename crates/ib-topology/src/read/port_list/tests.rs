@@ -30,12 +30,12 @@ fn port_list_describes_the_fabric() {
         (fabric.node(leaf).ports, fabric.node(leaf).name.as_str()),
         (3, "S-0000000000200001")
     );
-    let trunk = fabric.port_id(leaf, 2).expect("port 2");
+    let trunk = fabric.port_id(leaf, 2).expect("port 2 exists");
     assert_eq!(fabric.port(trunk).rate.width, LinkWidth::X2);
-    let idle = fabric.port_id(leaf, 3).expect("port 3");
+    let idle = fabric.port_id(leaf, 3).expect("port 3 exists");
     assert_eq!(fabric.port(idle).peer, None);
     let spine = fabric.find_guid(Guid(0x20_0000)).expect("the switch is listed");
-    let plug = fabric.port_id(spine, 5).expect("port 5");
+    let plug = fabric.port_id(spine, 5).expect("port 5 exists");
     assert_eq!(fabric.port(plug).peer, Some(plug));
     assert_eq!(ibnetdiscover("ports", GOOD.as_bytes()).as_ref(), Ok(&fabric));
 }

@@ -18,7 +18,7 @@ fn refused(from: &str, to: &str) -> String {
 
 #[test]
 fn malformed_and_contradicting_lines_are_refused() {
-    let (_, second) = GOOD.split_once('\n').expect("two lines");
+    let (_, second) = GOOD.split_once('\n').expect("the file has two lines");
     let cases = [
         ("{ SW", "{ ** ", "f:1:3: found `**`, expected a node type: one of `SW`, `CA`, `Rt`"),
         ("{ SW", "SW", "f:1:1: found `SW`, expected `{ `"),
@@ -156,14 +156,14 @@ fn malformed_and_contradicting_lines_are_refused() {
 }
 
 fn read(text: &str) -> Fabric {
-    READER("f", text.as_bytes()).expect("legal")
+    READER("f", text.as_bytes()).expect("the file is valid")
 }
 
 #[test]
 fn all_fields_of_the_list_are_read() {
     let fabric = read(GOOD);
-    let leaf = fabric.find_name("S-0000000000000900").expect("named as by ibnetdiscover");
-    let host = fabric.find_name("H-0000000000000a00").expect("named as by ibnetdiscover");
+    let leaf = fabric.find_name("S-0000000000000900").expect("a node has this name");
+    let host = fabric.find_name("H-0000000000000a00").expect("a node has this name");
     let (switch, adapter) = (fabric.node(leaf), fabric.node(host));
     assert_eq!((switch.kind, switch.ports), (NodeKind::Switch, 36));
     assert_eq!((switch.guid, switch.system_guid), (Guid(0x900), Guid(0x903)));
@@ -173,9 +173,9 @@ fn all_fields_of_the_list_are_read() {
     assert_eq!(adapter.description, "host HCA-1");
     let guids: Vec<_> = fabric.ports_of(host).map(|(_, port)| port.guid.0).collect();
     assert_eq!(guids, [0, 0xa01, 0xa02]);
-    let port = fabric.port(fabric.find_port_guid(Guid(0xa01)).expect("port 1"));
+    let port = fabric.port(fabric.find_port_guid(Guid(0xa01)).expect("port 1 has this GUID"));
     assert_eq!(port.lid.map(Lid::get), Some(1));
-    let port0 = fabric.port(fabric.find_port_guid(Guid(0x900)).expect("port 0"));
+    let port0 = fabric.port(fabric.find_port_guid(Guid(0x900)).expect("port 0 has this GUID"));
     assert_eq!(port0.lid.map(Lid::get), Some(0x43));
     assert_eq!((port.rate.width, port.rate.speed), (LinkWidth::X4, LinkSpeed::Edr));
 }
@@ -197,7 +197,7 @@ fn every_width_and_speed_is_read() {
         for width in LinkWidth::ALL {
             let text = GOOD.replace("SPD=25", &format!("SPD={text}"));
             let fabric = read(&text.replace("PHY=4x", &format!("PHY={width}")));
-            let (port, _) = fabric.links().next().expect("a link");
+            let (port, _) = fabric.links().next().expect("the fabric has a link");
             assert_eq!(fabric.port(port).rate.speed, speed);
             assert_eq!(fabric.port(port).rate.width, width);
         }
@@ -207,7 +207,7 @@ fn every_width_and_speed_is_read() {
 #[test]
 fn unnamed_speed_is_ndr_and_unnamed_width_is_2x() {
     let fabric = read(&GOOD.replace("SPD=25", "SPD=??").replace("PHY=4x", "PHY=??"));
-    let (port, _) = fabric.links().next().expect("a link");
+    let (port, _) = fabric.links().next().expect("the fabric has a link");
     let rate = fabric.port(port).rate;
     assert_eq!((rate.width, rate.speed), (LinkWidth::X2, LinkSpeed::Ndr));
 }
@@ -221,7 +221,7 @@ fn port_of_the_subnet_manager_is_read() {
 #[test]
 fn descriptions_may_hold_braces() {
     let fabric = read(&GOOD.replace("{leaf}", "{} {leaf} { LID:}"));
-    let (_, node) = fabric.nodes().next().expect("the switch");
+    let (_, node) = fabric.nodes().next().expect("the fabric has a node");
     assert_eq!(node.description, "} {leaf} { LID:");
 }
 
@@ -235,6 +235,6 @@ fn lid_zero_is_no_lid() {
 fn routers_and_big_endian_device_ids_are_read() {
     let text = GOOD.replace("{ CA", "{ Rt").replace("DevID:10130000", "DevID:00001013");
     let fabric = read(&text);
-    let router = fabric.find_name("R-0000000000000a00").expect("named as by ibnetdiscover");
+    let router = fabric.find_name("R-0000000000000a00").expect("a node has this name");
     assert_eq!(fabric.node(router).device_id, 0x1013);
 }

@@ -122,8 +122,8 @@ crate::layout! {
         pub local_q_key: QKey = bits(8, 0, 32),
         /// The sender's QPN.
         pub local_qpn: Qpn = bits(12, 0, 24),
-        /// Bits 0 to 7 of the vendor ID. The vendor ID equals that of the REQ if the sender
-        /// supports the same enhanced connection establishment (ECE).
+        /// Bits 0 to 7 of the vendor ID. A sender that supports the enhanced connection
+        /// establishment (ECE) of the REQ repeats the vendor ID of the REQ.
         pub vendor_id_low: u8 = bits(15, 0, 8),
         /// The sender's end-to-end context number; used only by RD.
         pub local_eecn: u32 = bits(16, 0, 24),

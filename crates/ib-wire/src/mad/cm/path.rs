@@ -17,13 +17,13 @@ crate::layout! {
         pub remote_qpn: Qpn = bits(12, 0, 24),
         /// The time within which the receiver must respond: 4.096 µs × 2^value.
         pub remote_cm_response_timeout: u8 = bits(15, 0, 5),
-        /// The LID of the sender's port.
+        /// The LID of the sender's port on the alternate path.
         pub local_lid: u16 = bits(20, 0, 16),
-        /// The LID of the receiver's port.
+        /// The LID of the receiver's port on the alternate path.
         pub remote_lid: u16 = bits(22, 0, 16),
-        /// The GID of the sender's port.
+        /// The GID of the sender's port on the alternate path.
         pub local_gid: Gid = bits(24, 0, 128),
-        /// The GID of the receiver's port.
+        /// The GID of the receiver's port on the alternate path.
         pub remote_gid: Gid = bits(40, 0, 128),
         /// The flow label of the GRH.
         pub flow_label: u32 = bits(56, 0, 20),
@@ -89,7 +89,7 @@ crate::layout! {
         pub remote_comm_id: u32 = bits(4, 0, 32),
         /// The number of valid bytes of `info`, 0 to 72.
         pub info_length: u8 = bits(8, 0, 8),
-        /// Whether the receiver of the LAP has loaded the alternate path.
+        /// The result of the LAP: loaded, or the reason why the alternate path is not loaded.
         pub status: AprStatus = bits(9, 0, 8),
         /// Additional information, whose meaning depends on the status.
         pub info: [u8; 72] = bits(12, 0, 576),

@@ -25,7 +25,7 @@ codes! {
         NO_EEC = 2 "no EEC available",
         /// No resources are available.
         NO_RESOURCES = 3 "no resources available",
-        /// The sender waited too long for a message. The additional information is the GUID of the
+        /// The sender of the REJ waited too long for a message. [`Rej::info`] contains the GUID of the
         /// sender's HCA.
         TIMEOUT = 4 "timeout",
         /// The request is not supported.
@@ -72,9 +72,9 @@ codes! {
         PORT_REDIRECTION = 25 "port redirection",
         /// The path MTU is not supported.
         INVALID_MTU = 26 "invalid path MTU",
-        /// The receiver does not accept the number of responder resources.
+        /// The sender of the REJ does not accept the number of responder resources.
         INSUFFICIENT_RESPONDER_RESOURCES = 27 "insufficient responder resources",
-        /// The consumer rejects the request. The private data contains its reason.
+        /// The consumer rejects the request. [`Rej::private_data`] contains the consumer's reason.
         CONSUMER = 28 "consumer reject",
         /// The RNR retry count is rejected.
         RNR_RETRY_COUNT = 29 "RNR retry count rejected",

@@ -42,7 +42,7 @@ attribute!(SidrReq = CM_SIDR_REQ in COMMUNICATION);
 crate::layout! {
     /// `SIDR_REP`: the response, with the QP of the service.
     pub struct SidrRep: 232 {
-        /// The request ID. The response repeats it.
+        /// The request ID of the `SIDR_REQ`.
         pub request_id: u32 = bits(0, 0, 32),
         /// The status.
         pub status: SidrStatus = bits(4, 0, 8),
@@ -52,7 +52,7 @@ crate::layout! {
         pub qpn: Qpn = bits(8, 0, 24),
         /// The service ID.
         pub service_id: u64 = bits(12, 0, 64),
-        /// The Q_Key of this QP.
+        /// The Q_Key of the QP `qpn`.
         pub q_key: QKey = bits(20, 0, 32),
         /// Additional information, whose meaning depends on the status.
         pub info: [u8; 72] = bits(24, 0, 576),

@@ -1,5 +1,5 @@
-//! PortCounters, whose counters saturate at up to 32 bits, and PortCountersExtended with 64-bit
-//! counters.
+//! PortCounters, which has saturating counters of 4 to 32 bits, and PortCountersExtended, which has
+//! 64-bit counters.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ crate::layout! {
         pub link_downed: u8 = bits(7, 0, 8),
         /// Received packets with errors.
         pub rcv_errors: u16 = bits(8, 0, 16),
-        /// Received packets marked as bad (EBP) by the sender.
+        /// Received packets that are marked as bad with the end-bad-packet (EBP) delimiter.
         pub rcv_remote_physical_errors: u16 = bits(10, 0, 16),
         /// Received packets that the switch could not forward.
         pub rcv_switch_relay_errors: u16 = bits(12, 0, 16),
@@ -32,7 +32,7 @@ crate::layout! {
         pub xmit_constraint_errors: u8 = bits(16, 0, 8),
         /// Received packets discarded because of partition or raw-packet filters.
         pub rcv_constraint_errors: u8 = bits(17, 0, 8),
-        /// Mask of counters that a Set writes, in addition to `counter_select`; bit 0 is `xmit_wait`.
+        /// A second mask of the counters that a Set writes: bit 0 selects `xmit_wait`.
         pub counter_select2: u8 = bits(18, 0, 8),
         /// The number of times that local physical errors exceeded their threshold.
         pub local_link_integrity_errors: u8 = bits(19, 0, 4),
@@ -50,7 +50,8 @@ crate::layout! {
         pub xmit_packets: u32 = bits(32, 0, 32),
         /// Packets received.
         pub rcv_packets: u32 = bits(36, 0, 32),
-        /// Ticks in which data was ready to be sent, but waited for credits.
+        /// Ticks ([`PortSamplesControl::tick`](super::PortSamplesControl::tick)) in which data was
+        /// ready to be sent, but waited for credits.
         pub xmit_wait: u32 = bits(40, 0, 32),
     }
 }
@@ -176,7 +177,7 @@ crate::layout! {
         pub link_downed: u64 = bits(88, 0, 64),
         /// Received packets with errors.
         pub rcv_errors: u64 = bits(96, 0, 64),
-        /// Received packets marked as bad (EBP) by the sender.
+        /// Received packets that are marked as bad with the end-bad-packet (EBP) delimiter.
         pub rcv_remote_physical_errors: u64 = bits(104, 0, 64),
         /// Received packets that the switch could not forward.
         pub rcv_switch_relay_errors: u64 = bits(112, 0, 64),
@@ -192,7 +193,8 @@ crate::layout! {
         pub excessive_buffer_overrun_errors: u64 = bits(152, 0, 64),
         /// SMPs on VL15 dropped because of resource limits.
         pub vl15_dropped: u64 = bits(160, 0, 64),
-        /// Ticks in which data was ready to be sent, but waited for credits.
+        /// Ticks ([`PortSamplesControl::tick`](super::PortSamplesControl::tick)) in which data was
+        /// ready to be sent, but waited for credits.
         pub xmit_wait: u64 = bits(168, 0, 64),
         /// Packets to QP1 dropped because of resource limits.
         pub qp1_dropped: u64 = bits(176, 0, 64),

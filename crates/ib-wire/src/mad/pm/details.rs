@@ -1,5 +1,5 @@
-//! Causes of errors, counters by VL, and samples; IBTA volume 1, chapters 16.1.3 and
-//! 16.1.4.
+//! Errors and discards by cause, counters by VL, and counter sampling; IBTA volume 1, chapters 16.1.3
+//! and 16.1.4.
 
 use std::fmt;
 
@@ -7,7 +7,9 @@ use crate::mad::attribute;
 use crate::mad::dump::{Hex, line};
 
 crate::layout! {
-    /// The packets counted by [`PortCounters::rcv_errors`](super::PortCounters::rcv_errors), by cause.
+    /// The packets counted by [`PortCounters::rcv_errors`](super::PortCounters::rcv_errors) and
+    /// [`PortCounters::rcv_switch_relay_errors`](super::PortCounters::rcv_switch_relay_errors), by
+    /// cause.
     pub struct PortRcvErrorDetails: 16 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
@@ -130,13 +132,13 @@ impl fmt::Display for PortFlowCtlCounters {
 }
 
 crate::layout! {
-    /// Counters of packets by VL.
+    /// Counters by VL: received packets that have the opcode [`PortSamplesControl::op_code`].
     pub struct PortVlOpPackets: 36 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The number of packets of each VL.
+        /// For each VL: the number of received packets with this opcode.
         pub lanes: [u16; 16] = bits(4, 0, 256),
     }
 }
@@ -144,13 +146,13 @@ crate::layout! {
 attribute!(PortVlOpPackets = PORT_VL_OP_PACKETS in PERFORMANCE);
 
 crate::layout! {
-    /// Counters of data by VL.
+    /// Counters by VL: data of received packets that have the opcode [`PortSamplesControl::op_code`].
     pub struct PortVlOpData: 68 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The amount of data of each VL, in units of 4 bytes.
+        /// For each VL: the data of the received packets with this opcode, in units of 4 bytes.
         pub lanes: [u32; 16] = bits(4, 0, 512),
     }
 }
@@ -158,13 +160,13 @@ crate::layout! {
 attribute!(PortVlOpData = PORT_VL_OP_DATA in PERFORMANCE);
 
 crate::layout! {
-    /// Counters by VL: ticks in which data was ready to be sent, but waited for credits.
+    /// Counters by VL: ticks ([`PortSamplesControl::tick`]) in which data waited for credits.
     pub struct PortVlXmitWaitCounters: 36 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The number of such ticks of each VL.
+        /// For each VL: the number of ticks in which data was ready to be sent, but waited for credits.
         pub lanes: [u16; 16] = bits(4, 0, 256),
     }
 }
@@ -184,7 +186,7 @@ crate::layout! {
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each VL, 0 to 3. VL 0 has the most significant bits.
+        /// The counter of each VL. The counter of VL 0 is in the most significant bits.
         pub lanes: [Count2; 16] = bits(4, 0, 32),
     }
 }
@@ -192,21 +194,23 @@ crate::layout! {
 attribute!(PortVlXmitFlowCtlUpdateErrors = PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS in PERFORMANCE);
 
 crate::layout! {
-    /// The configuration of sampling; IBTA volume 1, chapter 16.1.3.2.
+    /// The configuration of counter sampling, in which sampling counters count for a limited time;
+    /// IBTA volume 1, chapter 16.1.3.2.
     pub struct PortSamplesControl: 80 {
-        /// The opcode of the packets that opcode counters count.
+        /// The opcode of the packets that [`PortOpRcvCounters`], [`PortVlOpPackets`] and
+        /// [`PortVlOpData`] count.
         pub op_code: u8 = bits(0, 0, 8),
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The code of the length of a tick, the time unit of sampling.
+        /// The length of a tick, the time unit of sampling, as a code.
         pub tick: u8 = bits(2, 0, 8),
-        /// The code of the width of the sampling counters.
+        /// The width of the sampling counters, as a code.
         pub counter_width: u8 = bits(3, 5, 3),
-        /// What sampling counter 0 can count.
+        /// Mask of the kinds of quantities that sampling counter 0 can count.
         pub counter_mask0: u8 = bits(4, 2, 3),
-        /// What sampling counters 1 to 9 can count, with three bits for each.
+        /// Masks like `counter_mask0` for sampling counters 1 to 9, with three bits for each counter.
         pub counter_masks1to9: u32 = bits(4, 5, 27),
-        /// What sampling counters 10 to 14 can count, with three bits for each.
+        /// Masks like `counter_mask0` for sampling counters 10 to 14, with three bits for each counter.
         pub counter_masks10to14: u16 = bits(8, 1, 15),
         /// The number of sampling mechanisms in addition to the first.
         pub sample_mechanisms: u8 = bits(10, 0, 8),
@@ -220,11 +224,11 @@ crate::layout! {
         pub sample_start: u32 = bits(28, 0, 32),
         /// The duration of sampling, in ticks.
         pub sample_interval: u32 = bits(32, 0, 32),
-        /// A number that identifies the sampling. The result repeats it.
+        /// A number that identifies the sampling. [`PortSamplesResult::tag`] repeats this number.
         pub tag: u16 = bits(36, 0, 16),
-        /// The counter select value of each counter, which determines the quantity that it counts.
+        /// For each sampling counter: the code of the quantity that it counts.
         pub counter_select: [u16; 15] = bits(38, 0, 240),
-        /// Mask of the optional counters that are available only in samples.
+        /// Mask of the optional counters that are available only as sampling counters.
         pub samples_only_option_mask: u64 = bits(72, 0, 64),
     }
 }
@@ -232,7 +236,7 @@ crate::layout! {
 attribute!(PortSamplesControl = PORT_SAMPLES_CONTROL in PERFORMANCE);
 
 crate::layout! {
-    /// The result of sampling; IBTA volume 1, chapter 16.1.3.4.
+    /// The result of counter sampling; IBTA volume 1, chapter 16.1.3.4.
     pub struct PortSamplesResult: 64 {
         /// The tag of the request that started the sampling.
         pub tag: u16 = bits(0, 0, 16),

@@ -1,5 +1,6 @@
-//! Compares the output with the output of libibmad 44 (rdma-core) for the same bytes. Only
-//! QP1Dropped of PortCounters differs, since libibmad 44 reads it from the bytes of VL15Dropped.
+//! Compares the `Display` output of the attributes with the output of libibmad 44 (rdma-core) for the
+//! same bytes. Only QP1Dropped of PortCounters differs, since libibmad 44 reads QP1Dropped from the
+//! bytes of VL15Dropped.
 
 use super::*;
 

@@ -8,14 +8,15 @@ fn set_writes_the_selected_counters() {
         request.counter_select = CounterSelect(1 << bit);
         counters.write_selected(&request);
         let zeros: u32 = counters.to_bytes()[4..].iter().map(|byte| byte.count_zeros()).sum();
-        // `counter_select2` is not a counter, so a Set keeps its value.
+        // The width of the selected counter in bits. A Set clears no other bits, not even those of
+        // `counter_select2`.
         let expected = match bit {
             1 | 2 | 7 | 8 => 8,
             9 | 10 => 4,
             12..=15 => 32,
             _ => 16,
         };
-        assert_eq!(zeros, expected, "bit {bit}");
+        assert_eq!(zeros, expected, "bit {bit} of `counter_select`");
     }
     let mut counters = PortCounters::parse(&[0xff; 44]);
     counters.write_selected(&PortCounters { counter_select2: 1, ..PortCounters::zeroed() });

@@ -18,7 +18,7 @@ fn payload_lengths_match_the_linux_kernel() {
         let count = segments(length, per_segment);
         let lengths: Vec<_> =
             (1..=count).map(|segment| payload_length(length, per_segment, segment)).collect();
-        assert_eq!(lengths, expected, "{length} bytes");
+        assert_eq!(lengths, expected, "message of {length} bytes");
     }
     assert_eq!(data_per_segment(MgmtClass::SUBN_ADM), Some(200));
     assert_eq!(data_per_segment(MgmtClass::TRACER), Some(216));

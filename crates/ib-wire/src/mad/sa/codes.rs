@@ -22,12 +22,11 @@ codes! {
 }
 
 impl Selector {
-    /// Returns true if an offered value satisfies a request with this selector and the requested
-    /// value.
+    /// Returns true if `offered` satisfies a request with this selector and the value `requested`.
     ///
-    /// A higher value must mean a higher MTU, rate or life time. So rates must be in Mbit/s, since
-    /// their codes are in another order. [`Selector::BEST`] accepts every value: the caller must
-    /// choose the best of the offered values.
+    /// A higher `T` must mean a higher MTU, rate or life time. So rates must be in Mbit/s, because
+    /// the order of [`RateCode`]s is not the order of the rates. [`Selector::BEST`] accepts every value: the
+    /// caller must choose the best of the offered values.
     #[must_use]
     pub fn admits<T: PartialOrd>(self, requested: &T, offered: &T) -> bool {
         match self {
@@ -155,7 +154,8 @@ pub struct LifeTimeCode(pub u8);
 crate::field!(LifeTimeCode(u8));
 
 impl LifeTimeCode {
-    /// Returns the life time. For codes above 51 (292 years), returns `u64::MAX` nanoseconds.
+    /// Returns the life time: up to 292 years (code 51), and `u64::MAX` nanoseconds for codes above
+    /// 51.
     #[must_use]
     pub fn duration(self) -> Duration {
         let nanoseconds = 4_096u64.checked_shl(u32::from(self.0)).filter(|_| self.0 <= 51);

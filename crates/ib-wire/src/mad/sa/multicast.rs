@@ -9,7 +9,7 @@ use crate::mad::sm::MtuCode;
 masks! {
     /// The kind of membership of a port in a multicast group.
     JoinState(u8) {
-        /// The port sends and receives. The group exists as long as it has a full member.
+        /// The port sends and receives, and its membership keeps the group in existence.
         FULL_MEMBER = 0 "FullMember",
         /// The port sends and receives, but its membership does not keep the group in existence.
         NON_MEMBER = 1 "NonMember",
@@ -22,6 +22,8 @@ masks! {
 
 crate::layout! {
     /// The membership of a port in a multicast group.
+    ///
+    /// Fields with their byte offset. Sizes in parentheses are in bytes, other sizes in bits:
     ///
     /// ```text
     ///  0 MGID (16)              16 PortGID (16)
@@ -38,7 +40,7 @@ crate::layout! {
         pub port_gid: Gid = bits(16, 0, 128),
         /// The Q_Key of the group.
         pub q_key: QKey = bits(32, 0, 32),
-        /// The multicast LID of the group, from 0xc000.
+        /// The multicast LID of the group, 0xc000 or above.
         pub mlid: u16 = bits(36, 0, 16),
         /// In a request: how `mtu` is compared with the MTU of a group.
         pub mtu_selector: Selector = bits(38, 0, 2),

@@ -9,6 +9,8 @@ use crate::mad::sm::MtuCode;
 crate::layout! {
     /// A path from a source port to a destination port.
     ///
+    /// Fields with their byte offset. Sizes in parentheses are in bytes, other sizes in bits:
+    ///
     /// ```text
     ///  0 ServiceID (8)           8 DGID (16)           24 SGID (16)
     /// 40 DLID (2)               42 SLID (2)
@@ -59,7 +61,7 @@ crate::layout! {
         pub life_time_selector: Selector = bits(56, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(56, 2, 6),
-        /// In a response: the order of preference; 0 is preferred.
+        /// In a response: the rank of the path among the returned paths; 0 is the preferred path.
         pub preference: u8 = bits(57, 0, 8),
     }
 }
@@ -92,8 +94,8 @@ record!(PathRecord = PATH_RECORD, stride 64 {
 crate::layout! {
     /// A request for paths between two sets of ports. The response is a table of PathRecords.
     ///
-    /// The GIDs of the sources follow, then the GIDs of the destinations: see
-    /// [`MultiPathRecord::gids`].
+    /// In the MAD, this struct is followed by the GIDs of the sources, then by the GIDs of the
+    /// destinations. [`MultiPathRecord::gids`] reads them.
     pub struct MultiPathRecord: 24 {
         /// True if the paths are for raw packets.
         pub raw_traffic: bool = bits(0, 0, 1),
@@ -140,9 +142,9 @@ crate::layout! {
 
 attribute!(MultiPathRecord = MULTI_PATH_RECORD in SUBN_ADM);
 
-/// The components of the component mask, and the GIDs that follow the struct.
+/// Component mask bits, and access to the GIDs that follow the struct in the MAD.
 impl MultiPathRecord {
-    /// The components: for each, its bit in the component mask and the name of its field.
+    /// For each component: the bit in the component mask, and the name of the struct field.
     pub const COMPONENTS: [(u8, &'static str); 20] = [
         (0, "raw_traffic"),
         (2, "flow_label"),
@@ -167,9 +169,9 @@ impl MultiPathRecord {
     ];
 
     /// Returns the GIDs of the sources and the GIDs of the destinations. `data` is the data of the
-    /// request.
+    /// request: this struct and then the GIDs.
     ///
-    /// Returns `None` if the data has fewer GIDs than `sgid_count` and `dgid_count` announce.
+    /// Returns `None` if `data` has fewer than `sgid_count` + `dgid_count` GIDs.
     #[must_use]
     pub fn gids(&self, data: &[u8]) -> Option<(Vec<Gid>, Vec<Gid>)> {
         let (sources, destinations) = (usize::from(self.sgid_count), usize::from(self.dgid_count));

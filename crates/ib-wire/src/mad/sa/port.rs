@@ -10,16 +10,17 @@ crate::layout! {
         pub lid: u16 = bits(0, 0, 16),
         /// The port number.
         pub port: u8 = bits(2, 0, 8),
-        /// Bit 7: report actual speeds. If the bit is clear, the speeds are adapted to requesters
-        /// that do not know extended speeds.
+        /// Options of a request. If bit 7 is set, the SA reports the actual link speeds. If bit 7 is
+        /// clear, OpenSM adapts the speeds to requesters that do not know extended speeds.
         pub options: u8 = bits(3, 0, 8),
         /// The PortInfo attribute.
         pub port_info: PortInfo = bits(4, 0, 512),
     }
 }
 
-// OpenSM does not compare the capability mask (component 7) for equality: a record matches if all
-// requested bits are set.
+// If bit 31 of the attribute modifier is set, OpenSM does not compare the capability masks (components
+// 7 and 53) for equality: a record then matches if it has all requested capability bits. `matches` compares
+// for equality, so its callers must handle this case.
 record!(PortInfoRecord = PORT_INFO_RECORD, stride 72 {
     0: lid,
     1: port,

@@ -85,9 +85,10 @@ crate::layout! {
         pub service_gid: Gid = bits(8, 0, 128),
         /// The P_Key.
         pub p_key: PKey = bits(24, 0, 16),
-        /// The lease in seconds. After it, the SA deletes the record. 0xffffffff means unlimited.
+        /// The lease in seconds; 0xffffffff if unlimited. The SA deletes the record when the lease
+        /// expires.
         pub lease: u32 = bits(28, 0, 32),
-        /// The service key. A request to change the record must contain it.
+        /// The service key, which a request to change the record must contain.
         pub key: [u8; 16] = bits(32, 0, 128),
         /// The name of the service in UTF-8, padded with zeros.
         pub name: [u8; 64] = bits(48, 0, 512),

@@ -1,5 +1,5 @@
-//! Records that contain an attribute of subnet management and the LID of its port; IBTA volume 1,
-//! chapter 15.2.5.
+//! LinkRecord, and the records that consist of a subnet management attribute and the LID of the
+//! described port or switch; IBTA volume 1, chapter 15.2.5.
 
 use super::record;
 use crate::mad::sm::{
@@ -37,7 +37,7 @@ record!(NodeRecord = NODE_RECORD, stride 112 {
 });
 
 crate::layout! {
-    /// The SL-to-VL mapping between two ports.
+    /// The SL-to-VL mapping from an ingress port to an egress port of a node.
     pub struct SlToVlRecord: 16 {
         /// The LID of the port; for a port of a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
@@ -79,7 +79,7 @@ crate::layout! {
 record!(LinearForwardingRecord = LINEAR_FORWARDING_RECORD, stride 72 { 0: lid, 1: block });
 
 crate::layout! {
-    /// A block of a multicast forwarding table (MFT): 32 LIDs and 16 ports.
+    /// A block of a multicast forwarding table (MFT): the entries of 32 LIDs for 16 egress ports.
     pub struct MulticastForwardingRecord: 72 {
         /// The LID of the switch.
         pub lid: u16 = bits(0, 0, 16),

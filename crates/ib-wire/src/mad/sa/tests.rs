@@ -34,8 +34,8 @@ fn attribute_offset_splits_a_table() {
     let two = LinkRecord { to_lid: 9, ..one };
     let table = [one.to_record(), two.to_record()].concat();
     assert_eq!(records::<LinkRecord>(&table, 1).collect::<Vec<_>>(), [one, two]);
-    // The padding of the last record can be missing. If the attribute offset is smaller than a
-    // record, there are no records.
+    // The padding of the last record can be missing. If the attribute offset is smaller than the
+    // record length, `records` returns no records.
     assert_eq!(records::<LinkRecord>(&table[..14], 1).count(), 2);
     assert_eq!(records::<LinkRecord>(&table[..13], 1).count(), 1);
     assert_eq!(records::<LinkRecord>(&table, 0).count(), 0);
@@ -60,14 +60,19 @@ fn gids_of_a_multipath_request_follow_its_header() {
     }
 }
 
-/// Checks that the components of a record are in the order of their bits, and do not overlap.
+/// Checks that the components of a record are in the order of their bits in the component mask, and
+/// that they do not overlap in the record.
 fn check_components<R: Record>() {
     let mut last = 0;
     let mut bits: Option<u8> = None;
     for component in R::COMPONENTS {
         let start = component.at.byte * 8 + component.at.bit;
-        assert!(start >= last, "{} {component:?}", R::ID);
-        assert!(bits.is_none_or(|bit| bit < component.bit), "{} {component:?}", R::ID);
+        assert!(start >= last, "{}: {component:?} starts before the previous ends", R::ID);
+        assert!(
+            bits.is_none_or(|bit| bit < component.bit),
+            "{}: {component:?} is not in the order of the mask bits",
+            R::ID
+        );
         last = start + component.at.width;
         bits = Some(component.bit);
     }

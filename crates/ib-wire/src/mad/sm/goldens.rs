@@ -1,5 +1,5 @@
-//! Compares the output with the output of libibmad 44 (rdma-core) for the same bytes. The M_Key is
-//! hidden, as in the output of smpquery.
+//! Compares the `Display` output of subnet management attributes with the output of libibmad 44
+//! (rdma-core) for the same bytes. The M_Key is hidden, as in the output of smpquery.
 
 use super::*;
 

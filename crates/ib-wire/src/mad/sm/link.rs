@@ -33,7 +33,7 @@ codes! {
         POLLING = 2 "Polling",
         /// Disabled.
         DISABLED = 3 "Disabled",
-        /// The ports train the link: they negotiate width and speed.
+        /// The ports at both ends of the link negotiate its width and speed.
         TRAINING = 4 "PortConfigurationTraining",
         /// The physical link is up.
         LINK_UP = 5 "LinkUp",
@@ -110,8 +110,8 @@ impl VlCap {
 }
 
 masks! {
-    /// Mask of link widths. For an active width, one bit is set. As enabled widths, 255 enables all
-    /// supported widths.
+    /// Mask of link widths. `PortInfo::link_width_active` has one bit set. In
+    /// `PortInfo::link_width_enabled`, 255 enables all supported widths.
     LinkWidthMask(u8) {
         /// One lane.
         X1 = 0 "1X",
@@ -127,7 +127,7 @@ masks! {
 }
 
 impl LinkWidthMask {
-    /// As the enabled widths in a Set, this value enables all supported widths.
+    /// The value of `PortInfo::link_width_enabled` that enables all supported widths in a Set.
     pub const ALL_SUPPORTED: Self = Self(255);
 
     /// Returns the width if exactly one known bit is set.
@@ -168,7 +168,7 @@ impl FromIterator<LinkWidth> for LinkWidthMask {
 }
 
 masks! {
-    /// Mask of link speeds SDR to QDR. As enabled speeds, 15 enables all supported speeds.
+    /// Mask of link speeds SDR to QDR. In `PortInfo::link_speed_enabled`, 15 enables all supported speeds.
     LinkSpeedMask(u8) {
         /// 2.5 Gbit/s per lane.
         SDR = 0 "2.5 Gbps",
@@ -180,7 +180,7 @@ masks! {
 }
 
 masks! {
-    /// Mask of link speeds FDR to NDR. As enabled speeds, 30 disables all of these speeds, and 31
+    /// Mask of link speeds FDR to NDR. In `PortInfo::link_speed_ext_enabled`, 30 disables all of these speeds, and 31
     /// enables all supported speeds.
     LinkSpeedExtMask(u8) {
         /// 14.0625 Gbit/s per lane.
@@ -245,8 +245,9 @@ impl SpeedSet {
         LinkSpeed::ALL.into_iter().filter(move |&speed| self.contains(speed))
     }
 
-    /// Returns the active speed of a port that reports this set. It is the fastest speed of the
-    /// set, because ports also set bits of slower speeds.
+    /// Returns the active speed of a port whose active speed masks are this set; `None` if the set is empty.
+    ///
+    /// The active speed is the fastest speed of the set, because ports also set bits of slower speeds.
     #[must_use]
     pub fn active(self) -> Option<LinkSpeed> {
         self.speeds().last()
@@ -254,7 +255,7 @@ impl SpeedSet {
 
     /// Returns the masks with which a port reports this active speed.
     ///
-    /// For speeds above QDR, the bit of QDR is set too, as HCAs and ibsim do.
+    /// For speeds above QDR, the set also contains QDR: HCAs and ibsim report both speeds.
     #[must_use]
     pub fn from_active(speed: LinkSpeed) -> Self {
         let mut set: Self = [speed].into_iter().collect();

@@ -103,13 +103,13 @@ crate::layout! {
         pub node_guid: Guid = bits(12, 0, 64),
         /// The GUID of the port that has received the request; for a switch, the GUID of port 0.
         pub port_guid: Guid = bits(20, 0, 64),
-        /// The number of entries in the P_Key table of a port.
+        /// The number of entries in the P_Key table of each CA or router port, or of switch port 0.
         pub partition_cap: u16 = bits(28, 0, 16),
         /// The device ID that the vendor has assigned.
         pub device_id: u16 = bits(30, 0, 16),
         /// The revision of the device.
         pub revision: u32 = bits(32, 0, 32),
-        /// The port that has received the request.
+        /// The number of the port that has received the request.
         pub local_port: u8 = bits(36, 0, 8),
         /// The vendor ID: the IEEE OUI of the vendor.
         pub vendor_id: u32 = bits(37, 0, 24),

@@ -5,6 +5,8 @@
 //!  4 trap number or device    6 issuer LID
 //!  8 toggle (1) | count (15) 10 details (54)
 //! ```
+//!
+//! Offsets and sizes are in bytes; sizes of fields separated by `|` are in bits.
 
 use ib_types::{Gid, PKey, QKey, Qpn};
 
@@ -89,10 +91,10 @@ masks! {
 masks! {
     /// Mask of the valid fields of trap 259 ([`SwitchKeyDetails`]).
     ///
-    /// The switch LID and port are always valid. The IBTA specification does not assign the bits.
-    /// Their order here is taken from Omni-Path, whose trap 259 has the same format. The Linux
-    /// driver of Omni-Path also leaves the lower half zero. OpenSM and tshark only display the
-    /// number.
+    /// The LID and the port of the switch are always valid, and have no bit. The IBTA specification does
+    /// not assign bits to the other fields. The bit order is that of Omni-Path, whose trap 259 has the
+    /// same format. Bits 0 to 7 are zero, as in the Linux driver of Omni-Path. OpenSM and tshark display
+    /// the mask only as a number.
     SwitchKeyFields(u16) {
         /// The destination GID of the packet is valid.
         GID2 = 8 "GIDADDR2",
@@ -114,7 +116,7 @@ masks! {
 }
 
 crate::layout! {
-    /// A notice.
+    /// A notice: the report of an event, such as the data of a trap.
     pub struct Notice: 64 {
         /// True for a generic trap, false for a vendor-specific trap.
         pub is_generic: bool = bits(0, 0, 1),
@@ -127,7 +129,7 @@ crate::layout! {
         pub trap: TrapNumber = bits(4, 0, 16),
         /// The LID of the issuer.
         pub issuer_lid: u16 = bits(6, 0, 16),
-        /// The notice toggle bit. It alternates from one notice in the queue of the issuer to the next.
+        /// The notice toggle bit, which alternates between successive notices in the queue of the issuer.
         pub toggle: bool = bits(8, 0, 1),
         /// The number of notices in the queue of the issuer.
         pub count: u16 = bits(8, 1, 15),
@@ -141,7 +143,8 @@ attribute!(Notice = NOTICE in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 crate::layout! {
     /// Details of traps 64 to 67, which report that GIDs or multicast groups appear or disappear.
     pub struct GidDetails: 54 {
-        /// The GID that the trap is about; for traps 66 and 67, the GID of the multicast group.
+        /// Traps 64 and 65: the GID that has come into service or gone out of service. Traps 66 and 67: the
+        /// GID of the multicast group.
         pub gid: Gid = bits(6, 0, 128),
     }
 }
@@ -175,7 +178,7 @@ crate::layout! {
         pub capability_mask: CapabilityMask = bits(6, 0, 32),
         /// Mask of the changed properties other than the capability mask.
         pub changes: LocalChanges = bits(10, 0, 16),
-        /// `CapabilityMask2`.
+        /// `CapabilityMask2` of the port after the change.
         pub capability_mask2: CapabilityMask2 = bits(12, 0, 16),
     }
 }
@@ -183,7 +186,7 @@ crate::layout! {
 crate::layout! {
     /// Details of trap 145: the system image GUID has changed.
     pub struct SystemImageDetails: 54 {
-        /// The LID of the port.
+        /// The LID of a port of the node whose system image GUID has changed.
         pub lid: u16 = bits(2, 0, 16),
         /// The new system image GUID.
         pub system_image_guid: ib_types::Guid = bits(6, 0, 64),
@@ -207,7 +210,7 @@ crate::layout! {
         pub m_key: u64 = bits(14, 0, 64),
         /// True for a directed-route SMP.
         pub is_directed: bool = bits(23, 0, 1),
-        /// True if `return_path` lacks hops of the SMP's return path.
+        /// True if the SMP's return path has more hops than `return_path` can hold.
         pub path_truncated: bool = bits(23, 1, 1),
         /// The number of hops in `return_path`.
         pub hops: u8 = bits(23, 2, 6),
@@ -310,7 +313,7 @@ impl Notice {
         }
     }
 
-    /// Writes the details to `data`. Does not change reserved bits.
+    /// Encodes the details in `data`. Does not change the bits of `data` that belong to no field of the details.
     pub fn set_details(&mut self, details: &NoticeDetails) {
         let data = &mut self.data;
         match details {

@@ -26,8 +26,8 @@ crate::layout! {
         pub capability_mask: CapabilityMask = bits(20, 0, 32),
         /// A vendor-specific diagnostic code; zero if there is no problem.
         pub diag_code: u16 = bits(24, 0, 16),
-        /// The M_Key lease period in seconds. After it, the M_Key protection ends. 0 means
-        /// unlimited.
+        /// The M_Key lease period in seconds, after which the M_Key protection ends. 0 means that the
+        /// protection never ends.
         pub m_key_lease_period: u16 = bits(26, 0, 16),
         /// The number of the port that has received the request.
         pub local_port: u8 = bits(28, 0, 8),
@@ -49,7 +49,8 @@ crate::layout! {
         pub m_key_protect: u8 = bits(34, 0, 2),
         /// The LMC, 0 to 7.
         pub lmc: u8 = bits(34, 5, 3),
-        /// The active link speed up to QDR; 0 if only one of the extended speed fields is used.
+        /// The active link speed up to QDR; 0 if only `link_speed_ext_active` or `link_speed_ext2_active`
+        /// reports the speed.
         pub link_speed_active: LinkSpeedMask = bits(35, 0, 4),
         /// The enabled link speeds up to QDR.
         pub link_speed_enabled: LinkSpeedMask = bits(35, 4, 4),
@@ -72,7 +73,7 @@ crate::layout! {
         pub init_type_reply: u8 = bits(41, 0, 4),
         /// The maximum MTU that the port supports.
         pub mtu_cap: MtuCode = bits(41, 4, 4),
-        /// After this many dropped packets in sequence, a VL is stalled.
+        /// The number of packets dropped in sequence after which a VL is stalled.
         pub vl_stall_count: u8 = bits(42, 0, 3),
         /// The head-of-queue (HOQ) life time of packets: 4.096 µs × 2^value. Values above 19 mean
         /// unlimited.
@@ -93,12 +94,13 @@ crate::layout! {
         pub p_key_violations: u16 = bits(46, 0, 16),
         /// The number of received packets with a wrong Q_Key.
         pub q_key_violations: u16 = bits(48, 0, 16),
-        /// The number of GUID entries of the port.
+        /// The number of entries in the GUIDInfo table of the port.
         pub guid_cap: u8 = bits(50, 0, 8),
-        /// True if the SM requests SA clients at the port to reregister.
+        /// True if the SM requests that the SA clients at the port renew their multicast group memberships,
+        /// service records and event subscriptions.
         pub client_reregister: bool = bits(51, 0, 1),
-        /// The suppression of traps for P_Key violations of multicast packets; 0 if they are not
-        /// suppressed.
+        /// The mode in which the port suppresses traps for P_Key violations of multicast packets; 0 if it
+        /// sends all these traps.
         pub multicast_p_key_trap_suppression: u8 = bits(51, 1, 2),
         /// The maximum propagation delay of the subnet: 4.096 µs × 2^value.
         pub subnet_timeout: u8 = bits(51, 3, 5),
@@ -110,17 +112,17 @@ crate::layout! {
         pub overrun_errors: u8 = bits(53, 4, 4),
         /// A hint at the maximum number of credits of the link.
         pub max_credit_hint: u16 = bits(54, 0, 16),
-        /// The active link speed from XDR on.
+        /// The active link speed if it is XDR or above.
         pub link_speed_ext2_active: LinkSpeedExt2Mask = bits(56, 1, 2),
-        /// The supported link speeds from XDR on.
+        /// The supported link speeds of XDR and above.
         pub link_speed_ext2_supported: LinkSpeedExt2Mask = bits(56, 3, 2),
-        /// The enabled link speeds from XDR on.
+        /// The enabled link speeds of XDR and above.
         pub link_speed_ext2_enabled: LinkSpeedExt2Mask = bits(56, 5, 3),
         /// The round-trip latency of the link in units of 4 ns; all ones if unknown.
         pub link_round_trip_latency: u32 = bits(57, 0, 24),
         /// More capabilities of the port, in addition to `capability_mask`.
         pub capability_mask2: CapabilityMask2 = bits(60, 0, 16),
-        /// The active link speed, FDR to NDR.
+        /// The active link speed if it is FDR, EDR, HDR or NDR.
         pub link_speed_ext_active: LinkSpeedExtMask = bits(62, 0, 4),
         /// The supported link speeds, FDR to NDR.
         pub link_speed_ext_supported: LinkSpeedExtMask = bits(62, 4, 4),
@@ -132,7 +134,7 @@ crate::layout! {
 attribute!(PortInfo = PORT_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl PortInfo {
-    /// This bit of the attribute modifier is set if the requester supports extended speeds.
+    /// The bit of the attribute modifier that the requester sets if it supports extended speeds.
     pub const EXTENDED_SPEEDS: u32 = 1 << 31;
 
     /// Returns the rate of the link; 2.5 Gbit/s if its width or speed is unknown. Counts FDR10 as
@@ -144,7 +146,8 @@ impl PortInfo {
         code.unwrap_or(RateCode::GBPS_2_5)
     }
 
-    /// Returns the active speed of the link. Recognizes FDR10 only if `mellanox` is given.
+    /// Returns the masks that report the active speed of the link; see [`SpeedSet::active`]. The set can
+    /// contain FDR10 only if `mellanox` is given.
     #[must_use]
     pub fn active_speeds(&self, mellanox: Option<&MlnxExtPortInfo>) -> SpeedSet {
         SpeedSet {
@@ -155,7 +158,7 @@ impl PortInfo {
         }
     }
 
-    /// Returns the supported speeds of the port.
+    /// Returns the supported speeds of the port. The set can contain FDR10 only if `mellanox` is given.
     #[must_use]
     pub fn supported_speeds(&self, mellanox: Option<&MlnxExtPortInfo>) -> SpeedSet {
         SpeedSet {
@@ -166,7 +169,7 @@ impl PortInfo {
         }
     }
 
-    /// Returns the enabled speeds of the link.
+    /// Returns the enabled speeds of the port. The set can contain FDR10 only if `mellanox` is given.
     #[must_use]
     pub fn enabled_speeds(&self, mellanox: Option<&MlnxExtPortInfo>) -> SpeedSet {
         SpeedSet {
@@ -177,21 +180,21 @@ impl PortInfo {
         }
     }
 
-    /// Sets the active speed of the link, except for FDR10, which belongs to [`MlnxExtPortInfo`].
+    /// Sets the masks that report the active speed of the link. Ignores FDR10, which belongs to [`MlnxExtPortInfo`].
     pub const fn set_active_speeds(&mut self, set: SpeedSet) {
         self.link_speed_active = set.speed;
         self.link_speed_ext_active = set.extended;
         self.link_speed_ext2_active = set.extended2;
     }
 
-    /// Sets the supported speeds, except for FDR10, which belongs to [`MlnxExtPortInfo`].
+    /// Sets the supported speeds. Ignores FDR10, which belongs to [`MlnxExtPortInfo`].
     pub const fn set_supported_speeds(&mut self, set: SpeedSet) {
         self.link_speed_supported = set.speed;
         self.link_speed_ext_supported = set.extended;
         self.link_speed_ext2_supported = set.extended2;
     }
 
-    /// Sets the enabled speeds, except for FDR10, which belongs to [`MlnxExtPortInfo`].
+    /// Sets the enabled speeds. Ignores FDR10, which belongs to [`MlnxExtPortInfo`].
     pub const fn set_enabled_speeds(&mut self, set: SpeedSet) {
         self.link_speed_enabled = set.speed;
         self.link_speed_ext_enabled = set.extended;
@@ -220,7 +223,7 @@ crate::layout! {
     /// The forward error correction (FEC) modes of a port. The attribute modifier is the port
     /// number.
     ///
-    /// In each mask, bit 0 means no FEC. The meaning of the other bits depends on the speed.
+    /// In each mask of FEC modes, bit 0 means no FEC. The meaning of the other bits depends on the speed.
     pub struct PortInfoExtended: 64 {
         /// Mask of the fields of this struct that are valid.
         pub capability_mask: u32 = bits(0, 0, 32),

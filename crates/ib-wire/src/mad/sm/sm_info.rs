@@ -22,11 +22,11 @@ codes! {
 }
 
 crate::layout! {
-    /// A subnet manager (SM).
+    /// The identity, priority and state of a subnet manager (SM).
     pub struct SmInfo: 21 {
         /// The GUID of the SM's port.
         pub guid: Guid = bits(0, 0, 64),
-        /// The SM_Key; zero if the requester is not trusted.
+        /// The SM_Key; zero in a response to a requester that the SM does not trust.
         pub sm_key: u64 = bits(8, 0, 64),
         /// The activity counter, which increases while the SM runs.
         pub act_count: u32 = bits(16, 0, 32),
@@ -63,7 +63,7 @@ impl SmInfo {
 }
 
 impl fmt::Display for SmInfo {
-    /// Writes what sminfo prints after the LID, without a newline.
+    /// Writes the part of sminfo's output after the LID, without a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { guid, act_count, priority, state, .. } = self;
         write!(f, "sm guid 0x{guid:x}, activity count {act_count} ")?;

@@ -9,11 +9,11 @@ use crate::mad::dump::{Hex, line};
 crate::layout! {
     /// Capabilities and settings of a switch.
     pub struct SwitchInfo: 20 {
-        /// The number of entries in the LFT.
+        /// The capacity of the LFT in entries.
         pub linear_fdb_cap: u16 = bits(0, 0, 16),
-        /// The number of entries in the random forwarding table.
+        /// The capacity of the random forwarding table in entries.
         pub random_fdb_cap: u16 = bits(2, 0, 16),
-        /// The number of entries in the MFT.
+        /// The capacity of the MFT in entries.
         pub multicast_fdb_cap: u16 = bits(4, 0, 16),
         /// The highest LID whose LFT entry is used.
         pub linear_fdb_top: u16 = bits(6, 0, 16),
@@ -31,9 +31,10 @@ crate::layout! {
         /// True if a port has changed its state since the bit was cleared. A Set with true clears
         /// the bit.
         pub port_state_change: bool = bits(11, 5, 1),
-        /// Which optimized programming of SL-to-VL mappings the switch supports; 0 if none.
+        /// The code of the optimized SL-to-VL mapping programming that the switch supports; 0 if none.
         pub optimized_sl_to_vl: u8 = bits(11, 6, 2),
-        /// The number of LIDs per port, for a random forwarding table.
+        /// The number of LID/LMC combinations that the SM can assign to an external port. Only for switches
+        /// with a random forwarding table.
         pub lids_per_port: u16 = bits(12, 0, 16),
         /// The number of entries in the P_Key table of an external port.
         pub partition_enforcement_cap: u16 = bits(14, 0, 16),
@@ -82,7 +83,7 @@ crate::layout! {
     /// A block of 64 entries of the linear forwarding table (LFT). The attribute modifier is the
     /// index of the block.
     pub struct LinearForwardingBlock: 64 {
-        /// The egress port for each LID; [`LinearForwardingBlock::NO_ROUTE`] if there is none.
+        /// The egress port for each LID; [`LinearForwardingBlock::NO_ROUTE`] if the LID has no route.
         pub ports: [u8; 64] = bits(0, 0, 512),
     }
 }
@@ -98,7 +99,7 @@ impl LinearForwardingBlock {
 }
 
 crate::layout! {
-    /// A block of the multicast forwarding table (MFT): 32 LIDs and 16 ports.
+    /// A block of the multicast forwarding table (MFT), for 32 LIDs and 16 ports.
     ///
     /// Bits 0 to 8 of the attribute modifier are the index of the block of 32 LIDs, counted from
     /// LID 0xc000. Bits 28 to 31 are the position: the index of the block of 16 ports.
@@ -117,14 +118,15 @@ impl MulticastForwardingBlock {
     /// The number of LIDs in a block of the MFT.
     pub const LIDS: u16 = 32;
 
-    /// Returns the attribute modifier for this block of LIDs and this position (block of 16 ports).
+    /// Returns the attribute modifier for this index of the block of 32 LIDs and this position (index
+    /// of the block of 16 ports).
     #[must_use]
     pub const fn modifier(block: u16, position: u8) -> u32 {
         block as u32 & 0x1ff | (position as u32 & 0xf) << 28
     }
 
-    /// Returns the index of the block of LIDs, and the position (block of 16 ports), that an attribute
-    /// modifier contains.
+    /// Decodes an attribute modifier: returns the index of the block of 32 LIDs, and the position (index of the block
+    /// of 16 ports).
     #[must_use]
     pub const fn from_modifier(modifier: u32) -> (u16, u8) {
         ((modifier & 0x1ff) as u16, (modifier >> 28) as u8)

@@ -8,8 +8,8 @@ use crate::mad::attribute;
 crate::layout! {
     /// A block of the P_Key table of a port.
     ///
-    /// The lower half of the attribute modifier is the index of the block. For switches, the upper
-    /// half is the port number.
+    /// The lower 16 bits of the attribute modifier are the index of the block. For switches, the upper
+    /// 16 bits are the port number.
     pub struct PKeyTable: 64 {
         /// 32 P_Keys. An entry is empty if its lower 15 bits are zero.
         pub keys: [PKey; 32] = bits(0, 0, 512),
@@ -19,7 +19,7 @@ crate::layout! {
 attribute!(PKeyTable = P_KEY_TABLE in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 crate::layout! {
-    /// The SL-to-VL mapping from an ingress port to an egress port.
+    /// The SL-to-VL mapping for packets from an ingress port to an egress port.
     ///
     /// For switches, the attribute modifier is ingress port × 256 + egress port. For other nodes it
     /// is 0.

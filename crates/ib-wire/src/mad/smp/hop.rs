@@ -1,22 +1,23 @@
 //! Forwarding of directed-route SMPs; IBTA volume 1, chapter 14.2.2.
 //!
-//! The action of a node that receives an SMP depends on the hop pointer (hp) and the hop count
-//! (hc):
+//! The action of a node that receives an SMP depends on the direction, the hop pointer (hp) and the hop count (hc). A
+//! request goes `out`, a response goes `back`. The steps of an action are executed from left to right:
 //!
 //! | direction | condition | action |
 //! |---|---|---|
 //! | out | hp = 0 < hc, switch, `DrSLID` ≠ 0xffff | start of the directed route: hp ← 1, forward to `InitialPath`\[1\] |
-//! | out | 1 ≤ hp < hc, switch | `ReturnPath`\[hp\] ← ingress port, hp + 1, forward to `InitialPath`\[hp\] |
-//! | out | hp = hc | `ReturnPath`\[hc\] ← ingress port (if hc > 0), hp + 1; deliver, or route by LID to `DrDLID` |
+//! | out | 1 ≤ hp < hc, switch | `ReturnPath`\[hp\] ← ingress port, hp ← hp + 1, forward to `InitialPath`\[hp\] |
+//! | out | hp = hc | `ReturnPath`\[hc\] ← ingress port (if hc > 0), hp ← hp + 1; deliver, or route by LID to `DrDLID` |
 //! | out | hp = hc + 1 | deliver |
 //! | back | hp = hc + 1, hc > 0, switch | start of the directed route: hp ← hc, forward to `ReturnPath`\[hc\] |
-//! | back | 2 ≤ hp ≤ hc, switch | hp − 1, forward to `ReturnPath`\[hp\] |
+//! | back | 2 ≤ hp ≤ hc, switch | hp ← hp − 1, forward to `ReturnPath`\[hp\] |
 //! | back | hp = 1 | hp ← 0; deliver, or route by LID to `DrSLID` |
 //! | back | hp = 0 | deliver |
 //! | any | anything else | drop |
 //!
-//! Only switches forward SMPs and route them by LID. A node drops an SMP whose path names port 0,
-//! or a port that the node does not have.
+//! At the end of the directed route, the node delivers the SMP if `DrDLID` (out) or `DrSLID` (back) is
+//! 0xffff. Otherwise it routes the SMP by LID. Only switches forward SMPs and route them by LID. A node
+//! drops an SMP whose path names port 0, or a port that the node does not have.
 
 use ib_types::NodeKind;
 
@@ -39,7 +40,7 @@ pub enum HopAction {
     Deliver,
     /// Sends the SMP out of this external port.
     Forward(u8),
-    /// Ends the directed route, and sends the SMP to this LID by the forwarding table.
+    /// Ends the directed route: the switch forwards the SMP to this LID by its LFT.
     RouteByLid(u16),
     /// Drops the SMP.
     Drop(DropReason),
@@ -60,13 +61,13 @@ pub enum DropReason {
         /// The hop count.
         count: u8,
     },
-    /// The path continues after this node, but the node is not a switch.
+    /// The SMP must be forwarded or routed by LID, but the node is not a switch.
     #[error("the path continues after a node that is not a switch")]
     NotASwitch,
     /// The path names a port that the node does not have.
     #[error("the path names egress port {port}: expected 1 to {ports}")]
     NoSuchPort {
-        /// The port in the path.
+        /// The egress port that the path names.
         port: u8,
         /// The number of ports of the node.
         ports: u8,

@@ -6,8 +6,8 @@ const CA: HopNode = HopNode { kind: NodeKind::ChannelAdapter, ports: 2 };
 const SWITCH: HopNode = HopNode { kind: NodeKind::Switch, ports: 8 };
 const ROUTER: HopNode = HopNode { kind: NodeKind::Router, ports: 8 };
 
-/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …. Port 8 is
-/// followed by port 1.
+/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …. In both paths, port 1 follows
+/// port 8.
 fn smp(returning: bool, pointer: u8, count: u8, slid: u16, dlid: u16) -> Mad {
     let path: Vec<u8> = (1..=count).map(|hop| (hop - 1) % 8 + 1).collect();
     let id = (AttributeId::NODE_INFO, 0);
@@ -77,8 +77,8 @@ fn every_hop_pointer_and_direction_has_its_action() {
     }
 }
 
-/// Checks that forwarding changes only one entry of a request's return path: that of the current
-/// hop.
+/// Checks that `receive` writes arrival port 5 to the return path of a request, at the entry of the current hop. No
+/// other path entry changes, and none changes in responses or dropped SMPs.
 fn check_paths(before: &Mad, after: &Mad, action: HopAction) {
     let pointer = usize::from(before.hop_pointer());
     let mut path = *before.return_path();
@@ -113,7 +113,7 @@ fn smp_with_too_many_hops_is_dropped() {
 
 #[test]
 fn request_follows_its_path_and_response_returns() {
-    // The route: CA port 1, switch (in 4, out 6), switch (in 2, out 7), CA port 2.
+    // The route: CA port 1, switch (ingress port 4, egress port 6), switch (ingress port 2, egress port 7), CA port 2.
     let id = (AttributeId::NODE_INFO, 0);
     let mut mad = directed_request(Method::GET, TransactionId(1), id, &[1, 6, 7]);
     assert_eq!(send(&mut mad, CA), HopAction::Forward(1));

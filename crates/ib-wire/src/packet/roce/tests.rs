@@ -68,7 +68,7 @@ fn icrc_matches_packets_of_linux_rxe() {
         assert_eq!(packet.check_roce_icrc(&network), Ok(()));
         let mut again = [0; RoceNetwork::MAX_LENGTH];
         let length = network.emit(RoceHop::default(), udp.len(), &mut again);
-        assert_eq!(&again[..length], &bytes[..length], "headers with checksum");
+        assert_eq!(&again[..length], &bytes[..length], "`emit` restores the IP and UDP headers");
     }
 }
 

@@ -7,6 +7,8 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
 pub use ib_daemons::acm::PortSelection;
 
+use crate::cli::values::simulator;
+
 /// The ports on a command line, in the order in which they occur.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places(pub Vec<PortSelection>);
@@ -14,8 +16,9 @@ pub struct Places(pub Vec<PortSelection>);
 /// The options as parsed by clap, which loses the order of different options.
 #[derive(Debug, Args)]
 struct Options {
-    /// Attaches to ports of a running `ibfabric sim` with this socket name. May be repeated.
-    #[arg(long, value_name = "NAME")]
+    /// Attaches to ports of the running `ibfabric sim` with this name. May be repeated [default name: as for clients
+    /// of ibsim, `IBSIM_SOCKNAME` or sim].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     attach: Vec<String>,
     /// Node of the preceding --attach, or of the only one. `:PORT` selects a port other than the first. May
     /// be repeated [default: first host].
@@ -42,7 +45,8 @@ impl FromArgMatches for Places {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let options = Options::from_arg_matches(matches)?;
         let at = |id| matches.indices_of(id).into_iter().flatten();
-        let simulators: BTreeMap<usize, &String> = at("attach").zip(&options.attach).collect();
+        let simulators: BTreeMap<usize, String> =
+            at("attach").zip(options.attach.iter().map(|name| simulator(name))).collect();
         let mut places: BTreeMap<usize, PortSelection> = BTreeMap::new();
         let mut with_nodes = Vec::new();
         for (index, node) in at("node").zip(&options.node) {
@@ -56,12 +60,11 @@ impl FromArgMatches for Places {
                 return Err(Error::raw(ErrorKind::ArgumentConflict, why));
             };
             with_nodes.push(of);
-            let (simulator, node) = ((*simulator).clone(), Some(node.clone()));
+            let (simulator, node) = (simulator.clone(), Some(node.clone()));
             places.insert(index, PortSelection::Simulated { simulator, node });
         }
         for (index, simulator) in simulators {
             if !with_nodes.contains(&index) {
-                let simulator = simulator.clone();
                 places.insert(index, PortSelection::Simulated { simulator, node: None });
             }
         }

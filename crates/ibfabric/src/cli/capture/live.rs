@@ -12,32 +12,31 @@ use ib_types::Qpn;
 
 use super::{DirectionArg, Opcodes, opcodes, qpn};
 use crate::cli::values::bytes;
-use crate::output::Format;
 use ib_daemons::input::number;
 
 /// Options of programs that capture their own packets.
 #[derive(Clone, Debug, Args)]
 pub struct CaptureArgs {
     /// Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets.
-    #[arg(long, value_name = "FILE")]
-    pub capture: Option<PathBuf>,
+    #[arg(short = 'w', long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
     /// Bytes of payload to capture of each message.
-    #[arg(long, value_name = "BYTES", default_value = "4096", requires = "capture",
+    #[arg(long, value_name = "BYTES", default_value = "4096", requires = "pcap",
         value_parser = bytes::<u64>(0, 4096))]
-    pub capture_payload: u64,
+    pub pcap_payload: u64,
     /// Size of each queue pair's ring buffer for packets, in bytes; a power of two.
-    #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "capture",
+    #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "pcap",
         value_parser = ring)]
-    pub capture_ring: u64,
+    pub pcap_ring: u64,
 }
 
 impl CaptureArgs {
     /// Returns the capture that the options specify, if any.
     pub(crate) fn own(&self) -> Option<OwnCapture> {
         Some(OwnCapture {
-            path: self.capture.clone()?,
-            payload: self.capture_payload as u16,
-            ring_bytes: self.capture_ring as usize,
+            path: self.pcap.clone()?,
+            payload: self.pcap_payload as u16,
+            ring_bytes: self.pcap_ring as usize,
         })
     }
 }
@@ -62,9 +61,9 @@ pub struct ListArgs {
     /// Prints the last messages of this queue pair, which are recorded without a capture. May be repeated.
     #[arg(long, value_name = "QPN", value_parser = qpn)]
     pub messages: Vec<Qpn>,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Filters of a capture, and its snap length.
@@ -104,7 +103,7 @@ pub struct StartArgs {
     pub keep_args: KeepArgs,
     /// Size of each queue pair's ring buffer for packets, in bytes; a power of two.
     #[arg(long, value_name = "BYTES", default_value = "4194304", value_parser = ring)]
-    pub ring: u64,
+    pub buffer_size: u64,
     /// Waits for an event: `error` (the queue pair fails), `retransmission`, or `drop` (a received packet has
     /// no effect). Then writes the packets before the event and N packets after it, and stops the capture of
     /// this queue pair.
@@ -116,8 +115,8 @@ pub struct StartArgs {
     pub keep: Option<u64>,
     /// File to write, in pcapng format; - for standard output, such as a pipe to tshark. With - the command
     /// runs as long as the capture.
-    #[arg(short, long, value_name = "FILE")]
-    pub write: PathBuf,
+    #[arg(short = 'w', long, value_name = "FILE")]
+    pub pcap: PathBuf,
     /// Stops the capture after `duration:S` seconds, at `filesize:KB` of 1000 bytes, or after `packets:N`.
     /// May be repeated.
     #[arg(short = 'a', long, value_name = "LIMIT:N", value_parser = end)]
@@ -126,9 +125,9 @@ pub struct StartArgs {
     /// `packets:N`. `files:N` keeps only the last N files. May be repeated.
     #[arg(short = 'b', long, value_name = "LIMIT:N", value_parser = part)]
     pub ring_buffer: Vec<Limit>,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `capture change`.
@@ -149,9 +148,9 @@ pub struct ChangeArgs {
     /// Bytes of payload to capture of each message.
     #[arg(long, value_name = "BYTES", value_parser = bytes::<u64>(0, 4096))]
     pub payload: Option<u64>,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints the result as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `capture stop`.
@@ -162,9 +161,9 @@ pub struct StopArgs {
     pub program: ProgramArgs,
     /// Numbers of the captures [default: all].
     pub captures: Vec<u64>,
-    /// Output format of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    /// Prints one JSON object per capture, each on a line of its own.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The direction of the packets that `capture change` selects.
@@ -240,7 +239,7 @@ fn trigger(text: &str) -> Result<(Trigger, u32), String> {
     Ok((trigger, after))
 }
 
-/// Parses a condition that stops a capture.
+/// Parses a value of `--autostop`: a condition that stops a capture.
 fn end(text: &str) -> Result<Limit, String> {
     let expected = "expected duration:S, filesize:KB or packets:N";
     match limit(text, expected)? {
@@ -249,7 +248,7 @@ fn end(text: &str) -> Result<Limit, String> {
     }
 }
 
-/// Parses a condition that starts the next file, or the number of files.
+/// Parses a value of `--ring-buffer`: a condition that starts the next file, or the number of files.
 fn part(text: &str) -> Result<Limit, String> {
     limit(text, "expected duration:S, filesize:KB, packets:N or files:N")
 }

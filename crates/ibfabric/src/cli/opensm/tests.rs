@@ -35,8 +35,8 @@ fn one_hyphen_prefers_long_option() {
     assert_eq!(of("-once"), [("once", String::new())]);
     assert_eq!(of("-lm 2"), [("lmc", "2".to_owned())]);
     assert_eq!(of("-foo"), [("log_file", "oo".to_owned())]);
-    assert!(options("-ver").expect_err("two match").contains("--version or --verbose"));
-    assert!(options("-lo").expect_err("three match").contains("ambiguous option"));
+    assert!(options("-ver").expect_err("two options match").contains("--version or --verbose"));
+    assert!(options("-lo").expect_err("three options match").contains("ambiguous option"));
     assert_eq!(of("-V -y"), [("V", String::new()), ("stay_on_fatal", String::new())]);
 }
 

@@ -23,7 +23,7 @@ fn sizes_take_units() {
         "rdma ping peer -S 4K",
         "rdma cmatose peer -S 1M",
         "rdma serve --perftest-size 1K",
-        "rdma bw peer --capture a --capture-ring 1M --capture-payload 1K",
+        "rdma bw peer --pcap a --pcap-ring 1M --pcap-payload 1K",
     ] {
         assert!(read(line).is_some(), "{line}");
     }

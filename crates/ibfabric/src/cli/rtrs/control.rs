@@ -1,14 +1,16 @@
-//! The command lines of `rtrs ctl` and `rtrs mount`, and the options of the programs that they control.
+//! The command lines of `rtrs ctl` and `rtrs mount`, and the options --control and --metrics-port of the programs
+//! that they control.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use ib_daemons::rtrs::ControlConfig;
 
 use crate::cli::examples::examples_text;
-use crate::output::Format;
+use crate::cli::values::metrics_address;
 
-/// The default control socket of `rtrs ctl` and `rtrs mount`.
+/// The control socket to which `rtrs ctl` and `rtrs mount` connect by default.
 pub(super) const DEFAULT_SOCKET: &str = "/run/ibfabric-rtrs.sock";
 
 /// The control socket and the metrics of a program.
@@ -16,35 +18,35 @@ pub(super) const DEFAULT_SOCKET: &str = "/run/ibfabric-rtrs.sock";
 pub struct ControlArgs {
     /// Socket for `rtrs ctl` and `rtrs mount`, which print and change sessions and paths. Only this user can
     /// connect.
-    #[arg(long, value_name = "SOCKET")]
-    pub control: Option<PathBuf>,
-    /// Serves metrics for Prometheus on this TCP port of the loopback device.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub metrics_port: Option<u16>,
+    #[arg(long, value_name = "PATH")]
+    pub control_socket: Option<PathBuf>,
+    /// Serves metrics for Prometheus at this TCP address. There is no authentication.
+    #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_address)]
+    pub metrics: Option<SocketAddr>,
 }
 
 impl ControlArgs {
     /// Returns the configuration of the control socket.
     pub(super) fn config(&self) -> ControlConfig {
-        ControlConfig { control: self.control.clone(), metrics_port: self.metrics_port }
+        ControlConfig { control: self.control_socket.clone(), metrics: self.metrics }
     }
 }
 
 /// Arguments of `rtrs ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// Control socket of the program: the value of --control of `rtrs serve`, `rtrs bench` or `nbd`.
-    #[arg(long, value_name = "SOCKET", default_value = DEFAULT_SOCKET, global = true)]
-    pub control: PathBuf,
-    /// Output format of the reply.
-    #[arg(long, value_enum, default_value_t, global = true)]
-    pub format: Format,
+    /// Control socket of the program: the value of --control-socket of `rtrs serve`, `rtrs bench` or `nbd`.
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET, global = true)]
+    pub socket: PathBuf,
+    /// Prints the result as one JSON object.
+    #[arg(long, global = true)]
+    pub json: bool,
     /// The subcommand.
     #[command(subcommand)]
     pub action: CtlAction,
 }
 
-/// The subcommands of `rtrs ctl`, which access the program's control files.
+/// The subcommands of `rtrs ctl`. They access the control files of the program that serves the control socket.
 #[derive(Clone, Debug, Subcommand)]
 pub enum CtlAction {
     /// Prints a file.
@@ -69,7 +71,7 @@ pub enum CtlAction {
         #[arg(default_value = "")]
         path: String,
     },
-    /// Prints the metrics that --metrics-port serves.
+    /// Prints the metrics that --metrics serves.
     #[command(after_long_help = examples_text("rtrs-ctl-metrics"))]
     Metrics,
 }
@@ -80,6 +82,6 @@ pub struct MountArgs {
     /// Mount point.
     pub dir: PathBuf,
     /// Control socket of a program. May be repeated: the mount shows the sessions of all programs.
-    #[arg(long, value_name = "SOCKET", default_value = DEFAULT_SOCKET)]
-    pub control: Vec<PathBuf>,
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
+    pub socket: Vec<PathBuf>,
 }

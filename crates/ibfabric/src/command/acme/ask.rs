@@ -10,13 +10,15 @@ use ib_acm::client::{
 };
 use ib_wire::acm::{ClientStatus, PerfCounters};
 use ib_wire::mad::sa::PathRecord;
-use serde_json::{Map, Value, json};
 
 use super::names::{End, expand};
+use super::result::{
+    Answer, CounterResult, EndpointResult, PathData, PathOutcome, PathResult, ServiceResult,
+};
 use super::{FAILED, Status};
 use crate::cli::acme::AcmeArgs;
 use crate::failure::Failure;
-use crate::output::{Format, Output};
+use crate::output::Output;
 
 /// A connection to an ACM service, with the service's name and the requests of the command line.
 struct Asker<'a> {
@@ -30,13 +32,13 @@ pub(super) fn service(
     args: &AcmeArgs,
     service: Option<&str>,
     out: &mut Output,
-) -> Result<(Status, Value), Failure> {
+) -> Result<(Status, ServiceResult), Failure> {
     let address = match service {
         None => ServiceAddress::default_for_machine(),
         Some(text) => ServiceAddress::from_text(text),
     };
     let name = service.map_or_else(|| address.to_string(), str::to_owned);
-    let is_text = args.format == Format::Text;
+    let is_text = !args.json;
     let client = match Client::connect(&address, ClientOptions::default()) {
         Ok(client) => client,
         Err(error) => {
@@ -47,34 +49,37 @@ pub(super) fn service(
             let missing = matches!(&error, ClientError::Connect { error, .. }
                 if error.kind() == std::io::ErrorKind::NotFound);
             let status = if missing { 2 } else { FAILED };
-            return Ok((status, json!({ "service": name, "error": error.to_string() })));
+            return Ok((status, ServiceResult::failed(name, &error)));
         }
     };
     let mut asker = Asker { args, name, client };
-    let mut result = Map::new();
-    result.insert("service".to_owned(), asker.name.clone().into());
+    let mut result = ServiceResult { service: asker.name.clone(), ..ServiceResult::default() };
     let mut status = 0;
     if let Some(destinations) = &args.destination {
         let (its_status, paths) = asker.paths(destinations, out)?;
         status = its_status;
-        result.insert("paths".to_owned(), paths);
+        result.paths = Some(paths);
     }
     if let Some(what) = &args.perf {
-        result.insert("counters".to_owned(), asker.counters(what.as_deref(), out)?);
+        result.counters = Some(asker.counters(what.as_deref(), out)?);
     }
     if let Some(only) = args.endpoints {
-        result.insert("endpoints".to_owned(), asker.endpoints(only, out)?);
+        result.endpoints = Some(asker.endpoints(only, out)?);
     }
-    Ok((status, Value::Object(result)))
+    Ok((status, result))
 }
 
 impl Asker<'_> {
     fn is_text(&self) -> bool {
-        self.args.format == Format::Text
+        !self.args.json
     }
 
-    /// Prints endpoints.
-    fn endpoints(&mut self, only: Option<u8>, out: &mut Output) -> Result<Value, Failure> {
+    /// Prints all endpoints of the service, or only the endpoint with number `only`. Returns them as JSON.
+    fn endpoints(
+        &mut self,
+        only: Option<u8>,
+        out: &mut Output,
+    ) -> Result<Answer<Vec<EndpointResult>>, Failure> {
         let found: Result<Vec<EndpointDescription>, ClientError> = match only.map(NonZeroU8::new) {
             None => self.client.endpoints(0),
             Some(None) => Ok(Vec::new()),
@@ -88,7 +93,7 @@ impl Asker<'_> {
                 if self.is_text() {
                     writeln!(out, "{}: {}", self.name, system_error(&error))?;
                 }
-                return Ok(json!({ "error": error.to_string() }));
+                return Ok(Answer::failed(&error));
             }
         };
         if self.is_text() {
@@ -107,18 +112,24 @@ impl Asker<'_> {
                 writeln!(out)?;
             }
         }
-        let object = |it: &EndpointDescription| {
-            json!({
-                "index": it.index, "guid": format!("0x{:016x}", it.device_guid.0), "port": it.port,
-                "port_count": it.port_count, "pkey": it.p_key.0, "provider": it.provider,
-                "addresses": it.addresses,
-            })
+        let result = |it: EndpointDescription| EndpointResult {
+            index: it.index,
+            guid: format!("0x{:016x}", it.device_guid.0),
+            port: it.port,
+            port_count: it.port_count,
+            pkey: it.p_key.0,
+            provider: it.provider,
+            addresses: it.addresses,
         };
-        Ok(found.iter().map(object).collect())
+        Ok(Answer::Found(found.into_iter().map(result).collect()))
     }
 
     /// Resolves each name or address in a list by a request to the service, and prints the paths.
-    fn paths(&mut self, destinations: &str, out: &mut Output) -> Result<(Status, Value), Failure> {
+    fn paths(
+        &mut self,
+        destinations: &str,
+        out: &mut Output,
+    ) -> Result<(Status, Vec<PathResult>), Failure> {
         let mut status = 0;
         let mut results = Vec::new();
         if self.is_text() {
@@ -129,10 +140,10 @@ impl Asker<'_> {
             status = its_status;
             results.push(result);
         }
-        Ok((status, Value::Array(results)))
+        Ok((status, results))
     }
 
-    fn path(&mut self, text: &str, out: &mut Output) -> Result<(Status, Value), Failure> {
+    fn path(&mut self, text: &str, out: &mut Output) -> Result<(Status, PathResult), Failure> {
         let format = self.args.address_format;
         let is_text = self.is_text();
         let parsed = End::parse(format, text).map_err(Failure::Unusable)?;
@@ -159,10 +170,8 @@ impl Asker<'_> {
             }
             last = Some(resolved);
         }
-        let mut result = Map::new();
-        result.insert("destination".to_owned(), shown.into());
         let mut status = 0;
-        match last.expect("clap requires at least one repetition") {
+        let outcome = match last.expect("clap requires at least one repetition") {
             Ok(resolved) => {
                 let chosen = resolved.source.as_ref().map(Address::to_string);
                 if let (Some(chosen), true) = (&chosen, is_text) {
@@ -170,11 +179,10 @@ impl Asker<'_> {
                 }
                 let before = chosen_before.as_ref().and_then(End::address).map(Address::to_string);
                 let source = chosen.or(source.map(|(_, shown)| shown)).or(before);
-                result.insert("source".to_owned(), source.into());
                 if is_text {
                     print(&resolved.path, out)?;
                 }
-                result.insert("path".to_owned(), object(&resolved.path));
+                let mut is_verified = None;
                 if self.args.verify {
                     let verified = self.verify(&resolved.path);
                     let is_good = verified.is_ok();
@@ -185,20 +193,21 @@ impl Asker<'_> {
                         }
                     }
                     status = if is_good { 0 } else { FAILED };
-                    result.insert("verified".to_owned(), is_good.into());
+                    is_verified = Some(is_good);
                 }
+                let path = PathData::from(&resolved.path);
+                PathOutcome::Resolved { source, path, verified: is_verified }
             }
             Err(error) => {
                 status = FAILED;
-                result.insert("error".to_owned(), error.to_string().into());
                 let code = error.status().map(|status| status.0);
-                result.insert("status".to_owned(), code.into());
+                PathOutcome::Failed { error: error.to_string(), status: code }
             }
-        }
+        };
         if is_text {
             writeln!(out)?;
         }
-        Ok((status, Value::Object(result)))
+        Ok((status, PathResult { destination: shown, outcome }))
     }
 
     fn resolve(&mut self, source: Option<&End>, to: &End) -> Result<Resolved, ClientError> {
@@ -213,8 +222,8 @@ impl Asker<'_> {
         }
     }
 
-    /// Verifies a path by a request to the service to query the SA. Fails with the reason if the SA does not
-    /// return the same path.
+    /// Verifies a path: the service queries the SA for it. Fails with the reason unless the SA's path has the
+    /// same DGID, DLID and SLID.
     fn verify(&mut self, path: &PathRecord) -> Result<(), String> {
         let options = ResolveOptions { no_delay: false, query_sa: true };
         let resolved =
@@ -224,8 +233,12 @@ impl Asker<'_> {
         if same { Ok(()) } else { Err("another path".to_owned()) }
     }
 
-    /// Prints counters.
-    fn counters(&mut self, what: Option<&str>, out: &mut Output) -> Result<Value, Failure> {
+    /// Prints the performance counters that `what`, the value of -P, selects. Returns them as JSON.
+    fn counters(
+        &mut self,
+        what: Option<&str>,
+        out: &mut Output,
+    ) -> Result<Vec<CounterResult>, Failure> {
         let is_column = what == Some("col");
         let wanted: Vec<CounterScope> = match what {
             None | Some("col") => vec![CounterScope::Service],
@@ -264,20 +277,19 @@ impl Asker<'_> {
                         self.print_counters(&values, is_column, out)?;
                     }
                     let names = PerfCounters::NAMES.iter().zip(&values);
-                    let counters: Map<String, Value> =
-                        names.map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-                    results.push(Value::Object(counters));
+                    let counters = names.map(|(name, value)| ((*name).to_owned(), *value));
+                    results.push(Answer::Found(counters.collect()));
                 }
                 Err(error) => {
                     if self.is_text() {
                         let why = system_error(&error);
                         writeln!(out, "{}: Failed to query perf data: {why}", self.name)?;
                     }
-                    results.push(json!({ "error": error.to_string() }));
+                    results.push(Answer::failed(&error));
                 }
             }
         }
-        Ok(Value::Array(results))
+        Ok(results)
     }
 
     fn print_counters(
@@ -320,17 +332,6 @@ fn print(path: &PathRecord, out: &mut Output) -> Result<(), Failure> {
     writeln!(out, "  rate: {}", path.rate.0)?;
     writeln!(out, "  packet lifetime: {}", path.life_time.0)?;
     Ok(())
-}
-
-/// Returns a path as JSON.
-fn object(path: &PathRecord) -> Value {
-    json!({
-        "dgid": path.dgid.to_string(), "sgid": path.sgid.to_string(), "dlid": path.dlid,
-        "slid": path.slid, "flow_label": path.flow_label, "hop_limit": path.hop_limit,
-        "tclass": path.traffic_class, "reversible": path.reversible, "pkey": path.p_key.0,
-        "sl": path.sl, "mtu": path.mtu.bytes(), "rate_mbit_per_s": path.rate.megabits_per_second(),
-        "packet_lifetime": path.life_time.0,
-    })
 }
 
 /// Returns the C library's text of an error.

@@ -19,8 +19,8 @@ use ib_wire::mad::sm::NodeType;
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::cli::acme::AcmeArgs;
-use crate::failure::{Failure, say};
-use crate::output::{Format, Output, result_file};
+use crate::failure::{Failure, note};
+use crate::output::{Output, result_file};
 
 /// Writes the configuration files that the options request.
 pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
@@ -39,7 +39,9 @@ pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
                 Options::fitted(nodes)
             }
             Err(why) => {
-                say!("{why}: using the default options, which are independent of the cluster size");
+                note!(
+                    "{why}: using the default options, which are independent of the cluster size"
+                );
                 Options::default()
             }
         };
@@ -50,7 +52,7 @@ pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
 }
 
 fn told(args: &AcmeArgs, out: &mut Output, text: &str) -> Result<(), Failure> {
-    if args.verbose && args.format == Format::Text {
+    if args.verbose > 0 && !args.json {
         writeln!(out, "{text}")?;
     }
     Ok(())
@@ -75,7 +77,7 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
         port,
         p_key: PKey::DEFAULT,
     };
-    if let Some(name) = args.station.attach.as_ref().or(args.station.ibsim.as_ref()) {
+    if let Some(name) = args.station.attach.as_ref() {
         let environment = Attach::from_environment().map_err(Failure::unusable)?;
         let name = match (name.as_str(), environment.server) {
             ("", ServerAddress::Name(name)) => name,
@@ -114,7 +116,7 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
     Ok(lines)
 }
 
-/// Asks the SA for the node records of the subnet, and returns the number of HCAs.
+/// Queries the SA for the node records of the subnet, and returns the number of HCAs.
 fn cluster_size(args: &AcmeArgs) -> Result<usize, String> {
     let mut umad = UmadOptions::classes(&[]);
     umad.agents.clear();

@@ -1,4 +1,4 @@
-//! Parsers of address lists and of typed addresses.
+//! Parsers of name lists such as `node[1-3]`, and of addresses of the type that -f selects.
 
 use std::net::{IpAddr, Ipv6Addr, ToSocketAddrs};
 
@@ -107,7 +107,7 @@ impl End {
         }
     }
 
-    /// Returns the IP address of an IP address or host name; `None` for a GID or a LID.
+    /// Returns the IP address or the name; `None` for a port.
     pub(super) const fn address(&self) -> Option<&Address> {
         match self {
             Self::Ip(address) | Self::Name(address) => Some(address),
@@ -115,7 +115,8 @@ impl End {
         }
     }
 
-    /// Returns a path record with this destination; all other fields are zero.
+    /// Returns a path record whose destination is this port. All other fields are zero; for an IP address or a
+    /// name, all fields are zero.
     pub(super) fn path_to(&self) -> PathRecord {
         match self {
             Self::Port { gid, lid } => {
@@ -125,7 +126,7 @@ impl End {
         }
     }
 
-    /// Returns the path record with this endpoint as its source.
+    /// Returns the path record with this port as its source. An IP address or a name leaves the record unchanged.
     pub(super) fn path_from(&self, path: PathRecord) -> PathRecord {
         match self {
             Self::Port { gid, lid } => PathRecord { sgid: *gid, slid: *lid, ..path },

@@ -1,4 +1,4 @@
-//! `ibfabric capture correlate`: correlates both ends of connections.
+//! `ibfabric capture correlate`: correlates the packets captured at both ends of connections.
 //!
 //! | file | holds |
 //! |---|---|
@@ -62,7 +62,7 @@ pub(super) fn run(args: &CorrelateArgs, out: &mut Output) -> Result<Verdict, Fai
         let page = correlation::page(&findings);
         write_result(path, |out| out.write_all(page.as_bytes()))?;
     }
-    match args.format {
+    match Format::of(args.json) {
         Format::Text => text::print(&findings, args.messages, out)?,
         Format::Json => out.json(&json::Report::new(&findings, args.messages))?,
     }
@@ -79,4 +79,9 @@ fn read(
 
 fn cannot_read(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Unusable(format!("cannot read {}: {error}", path.display()))
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> schemars::Schema {
+    json::schema()
 }

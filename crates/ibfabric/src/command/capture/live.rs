@@ -19,13 +19,14 @@ use ib_device::gid_of;
 use ib_hca::trace::Trigger;
 use ib_os::alarm::Alarm;
 use ib_os::signals::{Order, Orders};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::cli::capture::DirectionArg;
 use crate::cli::capture::live::{
     ChangeArgs, KeepArgs, Limit, ListArgs, PeerArg, StartArgs, StopArgs, WayArg,
 };
-use crate::failure::{Failure, Verdict, say};
+use crate::failure::{Failure, Verdict, note};
 use crate::output::{Format, Output, json_line};
 
 mod programs;
@@ -38,7 +39,7 @@ use text::{line, print};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// An HCA of a program; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Listed<'a> {
     pid: u32,
     command: &'a str,
@@ -50,10 +51,21 @@ struct Listed<'a> {
     messages: Vec<MessagesOf>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct MessagesOf {
     qpn: u32,
     messages: Vec<MessageInfo>,
+}
+
+/// The output of `capture list`; field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
+struct Programs<'a> {
+    programs: Vec<Listed<'a>>,
+}
+
+/// Returns the JSON Schema of the output of `capture list`.
+pub(crate) fn list_schema() -> Schema {
+    crate::schemas::of::<Programs<'_>>()
 }
 
 pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure> {
@@ -82,12 +94,8 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
             return Err(Failure::Unusable(message));
         }
     }
-    if args.format == Format::Json {
-        #[derive(Serialize)]
-        struct Report<'a> {
-            programs: Vec<Listed<'a>>,
-        }
-        out.json(&Report { programs: listed })?;
+    if args.json {
+        out.json(&Programs { programs: listed })?;
         return Ok(Verdict::Good);
     }
     if listed.is_empty() {
@@ -149,7 +157,7 @@ fn trace(args: &KeepArgs, ring: u64, trigger: Option<(Trigger, u32)>) -> WireTra
 }
 
 pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let is_stream = args.write == Path::new("-");
+    let is_stream = args.pcap == Path::new("-");
     let rotation = rotation(&args.ring_buffer)?;
     if is_stream && rotation != Rotation::default() {
         let message = "--ring-buffer: standard output cannot be rotated, expected a file with -w";
@@ -158,7 +166,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
     let path = match is_stream {
         true => None,
         false => {
-            let path = std::path::absolute(&args.write).map_err(Failure::unusable)?;
+            let path = std::path::absolute(&args.pcap).map_err(Failure::unusable)?;
             let text = path.into_os_string().into_string();
             Some(text.map_err(|path| Failure::Unusable(format!("{path:?}: expected UTF-8")))?)
         }
@@ -182,14 +190,14 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
         qpns: args.qpn.iter().map(|qpn| qpn.get()).collect(),
         peers: args.peer.iter().map(peer).collect(),
         services: args.service.iter().map(|id| id.0).collect(),
-        trace: trace(&args.keep_args, args.ring, args.trigger),
+        trace: trace(&args.keep_args, args.buffer_size, args.trigger),
         keep: args.keep,
     };
     let question = CaptureRequest::Start(Box::new(start));
     if !is_stream {
         let started = capture_in(ask(&client, &question)?)?;
         tell_waits(&started);
-        match args.format {
+        match Format::of(args.json) {
             Format::Json => out.json(&started)?,
             Format::Text => writeln!(
                 out,
@@ -199,13 +207,13 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
         }
         return Ok(Verdict::Good);
     }
-    stream(&client, &question, args.format)
+    stream(&client, &question, Format::of(args.json))
 }
 
 /// Prints the reason why nothing is captured yet, if there is one.
 fn tell_waits(started: &CaptureInfo) {
     if let Some(why) = &started.waits {
-        say!("capture {}: {why}", started.capture);
+        note!("capture {}: {why}", started.capture);
     }
 }
 
@@ -244,7 +252,7 @@ fn stream(
             // Standard output carries the packets, so the result is printed to standard error.
             writeln!(io::stderr(), "{}", json_line(&stopped)?).ok();
         }
-        Format::Text => say!("{}", line(&stopped)),
+        Format::Text => note!("{}", line(&stopped)),
     }
     // A reader stops the capture by closing the stream, so a closed stream is no failure.
     Ok(Verdict::good_if(stopped.error.is_none() || stopped.reader_left))
@@ -265,14 +273,14 @@ pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Fai
         opcodes: (!args.opcode.is_empty()).then_some(opcodes),
     };
     let changed = capture_in(ask(&client, &question)?)?;
-    tell(&[changed], args.format, out)?;
+    tell(&[changed], Format::of(args.json), out)?;
     Ok(Verdict::Good)
 }
 
 pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let found = match args.captures.is_empty() {
         true => find(&args.program)?,
-        // A capture's number is unique only within its program.
+        // A capture's number is unique only within its program, so all given numbers refer to one program.
         false => vec![find_with(&args.program, &args.captures)?],
     };
     if found.is_empty() {
@@ -292,7 +300,7 @@ pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure
             }
         }
     }
-    tell(&stopped, args.format, out)?;
+    tell(&stopped, Format::of(args.json), out)?;
     if !failed.is_empty() {
         return Err(Failure::Unusable(failed.join("; ")));
     }

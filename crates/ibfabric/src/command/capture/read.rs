@@ -61,9 +61,9 @@ pub(super) fn run(args: &ReadArgs, out: &mut Output) -> Result<Verdict, Failure>
             break Ok(Verdict::Good);
         }
     };
-    // The packets are printed before the summary and errors.
+    // The summary and errors are written to standard error: flushing prints the packets before them.
     out.flush()?;
-    if args.format == Format::Text {
+    if !args.json {
         summary.say(&name);
     }
     ended
@@ -113,7 +113,7 @@ fn class(packet: &Dissection<'_>) -> Option<MgmtClass> {
     packet.upper.as_ref().filter(|upper| upper.protocol == "acm").map(|_| MgmtClass::ACM)
 }
 
-/// Prints a frame. Its time is relative to the first frame of the file.
+/// Prints a frame. In the line of text, its time is relative to `first`, the time of the first frame with a time.
 fn show(
     args: &ReadArgs,
     frame: &Frame<'_>,
@@ -121,7 +121,7 @@ fn show(
     first: Option<u64>,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    match (args.format, args.verbose) {
+    match (Format::of(args.json), args.verbose > 0) {
         (Format::Json, _) => out.json(&Json(&fields(frame, found))),
         (Format::Text, false) => Ok(writeln!(out, "{}", text::line(frame, found, first))?),
         (Format::Text, true) => {
@@ -150,4 +150,27 @@ fn fields(frame: &Frame<'_>, found: &Found<'_>) -> Fields {
     fields.put("comments", comments);
     fields.put("lost", Value::Number(frame.lost));
     fields
+}
+
+/// The fields of a packet, by name. Their number and their names depend on the packet.
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only the schema is used")]
+struct PacketFields(std::collections::BTreeMap<String, FieldValue>);
+
+/// The value of a field. Numbers of more than 32 bits are hexadecimal strings.
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only the schema is used")]
+enum FieldValue {
+    Missing(()),
+    Flag(bool),
+    Number(u64),
+    Text(String),
+    Group(PacketFields),
+    List(Vec<FieldValue>),
+}
+
+/// Returns the JSON Schema of a line of the output with `--json`.
+pub(crate) fn schema() -> schemars::Schema {
+    crate::schemas::of::<PacketFields>()
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use ib_device::{Endpoint, EndpointOptions, Request};
 use ib_hca::{AccessFlags, QpId, SendOp, Wc, WcOpcode};
 use ib_os::clock;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage};
@@ -18,7 +19,8 @@ use crate::cli::rdma::{CmatoseArgs, Messages};
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// If the other end causes no event for this time, the connection fails.
+/// Maximum time to wait for the next completion, and for the server to disconnect. After this time the
+/// program fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Each byte of a message has this value.
@@ -29,7 +31,7 @@ const RECEIVE: u64 = 1;
 const SENT: u64 = 2;
 
 /// The result of all connections; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     peer: String,
     connections: u32,
@@ -39,7 +41,7 @@ struct Report {
     icrc_errors: u64,
 }
 
-/// A connection of ucmatose's protocol, with the resources of one end.
+/// One end of a connection of ucmatose's protocol, with its buffer and its message counts.
 pub(super) struct Match {
     pub(super) endpoint: Endpoint,
     pub(super) buffer: Buffer,
@@ -130,7 +132,7 @@ impl Match {
 }
 
 pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
+    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.local, &args.peer)?;
     let peer = SocketAddr::new(peer, args.port);
     let options = EndpointOptions { mtu: args.adapter.mtu, ..Match::options() };
     let mut matches = Vec::new();
@@ -140,8 +142,10 @@ pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failu
         matches.push(Match::new(endpoint, buffer, args.messages));
     }
     stage.end_in_order(matches.iter().map(|it| it.endpoint.connection).collect())?;
-    writeln!(out, "{peer}: {} connections", matches.len())?;
-    out.flush()?;
+    if !args.json {
+        writeln!(out, "{peer}: {} connections", matches.len())?;
+        out.flush()?;
+    }
     receive_until(&mut stage, &mut matches, peer, Match::has_received)?;
     for it in &matches {
         it.send(&mut stage)?;
@@ -170,7 +174,7 @@ pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failu
     };
     // The replies to the disconnect requests have to be sent before the program exits.
     stage.linger(Duration::from_millis(100))?;
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => {
             let Report { peer, messages, size, .. } = &report;
@@ -194,4 +198,9 @@ fn receive_until(
         matches[at.expect("the completion is of one of the queue pairs")].advance(&wc)?;
     }
     Ok(())
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

@@ -8,6 +8,7 @@ use ib_attach::locate;
 use ib_control::lines::{LineClient, Reply};
 use ib_device::Device;
 use ib_hca::DropReason;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::stage::{Stage, attach_options, own_address};
@@ -16,7 +17,7 @@ use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
 /// The attributes and counters of an HCA; field names are JSON keys.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Info {
     address: String,
     #[serde(flatten)]
@@ -45,7 +46,7 @@ pub(super) struct Info {
 }
 
 /// The UDP socket of an HCA on Ethernet; field names are JSON keys.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Udp {
     udp_port: u16,
     gso: bool,
@@ -55,7 +56,7 @@ struct Udp {
 }
 
 /// The port of an HCA in a simulated fabric; field names are JSON keys.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Fabric {
     simulator: String,
     node: String,
@@ -66,7 +67,7 @@ struct Fabric {
     addresses: Vec<String>,
 }
 
-/// Returns the name of the control socket of the process that has an HCA open.
+/// Returns the name of the control socket of the process that has this HCA open.
 pub(super) fn console(device: &Device) -> String {
     match device.attached() {
         Some(port) => {
@@ -93,11 +94,11 @@ pub(super) enum DevinfoRequest {
 }
 
 pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    if args.adapter.capture.capture.is_some() {
-        let message = "--capture: devinfo sends no packets that could be captured";
+    if args.adapter.capture.pcap.is_some() {
+        let message = "--pcap: devinfo sends no packets that could be captured";
         return Err(Failure::Unusable(message.to_owned()));
     }
-    let name = match (attach_options(&args.adapter), args.adapter.address) {
+    let name = match (attach_options(&args.adapter), args.local.from) {
         (Some(options), _) => {
             let place = locate(&options).map_err(Failure::unusable)?;
             let place = place.map(|it| console_at_port(&options.name, &it.node, it.number));
@@ -109,11 +110,11 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     };
     let info = match ask(&name) {
         Some(info) => info,
-        None => Info::of(&mut Stage::open(&args.adapter, None)?.device),
+        None => Info::of(&mut Stage::open(&args.adapter, args.local.from, None)?.device),
     };
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&info)?,
-        Format::Text => print(&info, args.verbose, out)?,
+        Format::Text => print(&info, args.verbose > 0, out)?,
     }
     Ok(Verdict::Good)
 }
@@ -122,7 +123,8 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
 pub(super) fn reply(line: &str, device: &mut Device) -> Reply {
     match serde_json::from_str(line) {
         Ok(DevinfoRequest::Devinfo) => {
-            let info = serde_json::to_value(Info::of(device)).expect("text and numbers");
+            let info =
+                serde_json::to_value(Info::of(device)).expect("`Info` can be represented as JSON");
             Reply::done("", info)
         }
         Err(error) => Reply::failed(format!("found `{line}`, expected \"devinfo\": {error}")),
@@ -276,4 +278,9 @@ fn print(info: &Info, verbose: bool, out: &mut Output) -> Result<(), Failure> {
         line(&format!("dropped, {reason}"), count)?;
     }
     Ok(())
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Info>()
 }

@@ -11,13 +11,14 @@ use hdrhistogram::Histogram;
 use ib_device::{Endpoint, EndpointOptions};
 use ib_hca::{AccessFlags, Data, RemoteAddress, SendOp, WcOpcode};
 use ib_os::clock;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::perftest::client::{Control, Rates};
 use super::stage::{Buffer, Stage, checked};
 use crate::cli::rdma::{OpArg, PERFTEST_PORT, PORT, PerfArgs, PerftestArg};
 use crate::failure::{Failure, Verdict};
-use crate::output::{Format, Output};
+use crate::output::Output;
 pub(super) use offer::{Answer, Kind, Offer};
 
 mod offer;
@@ -26,7 +27,7 @@ mod offer;
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a measurement; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     peer: String,
     op: &'static str,
@@ -45,7 +46,7 @@ struct Report {
 
 /// Latencies in microseconds: half of the round trip, for READs the whole round trip. Field names are JSON
 /// keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Latency {
     min: f64,
     p50: f64,
@@ -59,7 +60,8 @@ struct Latencies(Histogram<u64>);
 
 impl Latencies {
     fn new() -> Self {
-        // The histogram's upper bound of 120 s exceeds the longest round trip. Its buckets take about 200 KiB.
+        // The upper bound of 120 s exceeds the response timeout. A longer time, such as after SIGSTOP, is recorded as
+        // the upper bound. The buckets take about 200 KiB.
         Self(Histogram::new_with_max(120_000_000_000, 3).expect("the bounds are valid"))
     }
 
@@ -106,7 +108,7 @@ impl Client {
             })?;
             return Self::connect_perftest(args, program, size);
         }
-        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.peer, args.qps)?;
+        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.local, &args.peer, args.qp)?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let offer = Offer { kind, size: size as u32, remote: buffer.remote() };
         let options = EndpointOptions {
@@ -116,7 +118,7 @@ impl Client {
         };
         let peer = SocketAddr::new(peer, args.port.unwrap_or(PORT));
         let mut this = Self { stage, buffer, size, peer, connected: Vec::new(), control: None };
-        for _ in 0..args.qps {
+        for _ in 0..args.qp {
             let qp = this.stage.queue_pair(args.tx_depth.max(2), 4)?;
             this.stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
             let endpoint =
@@ -134,13 +136,13 @@ impl Client {
         program: PerftestArg,
         size: usize,
     ) -> Result<Self, Failure> {
-        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.peer, args.qps)?;
+        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.local, &args.peer, args.qp)?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let options = EndpointOptions { mtu: args.adapter.mtu, ..EndpointOptions::default() };
         let peer = SocketAddr::new(peer, args.port.unwrap_or(PERFTEST_PORT));
         let control = Control::open(&mut stage, program, peer, options)?;
         let mut endpoints = Vec::new();
-        for _ in 0..args.qps {
+        for _ in 0..args.qp {
             let qp = stage.queue_pair(args.tx_depth.max(2), 4)?;
             stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
             endpoints.push(control.connect(&mut stage, qp)?);
@@ -199,11 +201,11 @@ impl Client {
     /// Checks the original value that the last atomic operation returned, which has to equal the number of
     /// preceding operations. With several queue pairs the value varies and is not checked.
     fn check_atomics(&self, args: &PerfArgs) -> Result<(), Failure> {
-        if !args.op.is_atomic() || args.qps != 1 {
+        if !args.op.is_atomic() || args.qp != 1 {
             return Ok(());
         }
         let word = self.buffer.memory.to_vec(0, 8).expect("the range is within the region");
-        let found = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
+        let found = u64::from_ne_bytes(word.try_into().expect("the word has 8 bytes"));
         let expected = args.iters - 1;
         if found == expected {
             return Ok(());
@@ -215,7 +217,7 @@ impl Client {
     }
 
     fn report(&mut self, args: &PerfArgs, seconds: f64) -> Report {
-        let (size, qps) = (self.size as u64, args.qps);
+        let (size, qps) = (self.size as u64, args.qp);
         let messages = (args.iters * u64::from(qps)) as f64;
         Report {
             peer: self.peer.to_string(),
@@ -305,10 +307,10 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
 }
 
 pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    if args.qps != 1 {
+    if args.qp != 1 {
         return Err(Failure::Unusable(format!(
-            "--qps {}: latency is measured on one queue pair",
-            args.qps
+            "--qp {}: latency is measured on one queue pair",
+            args.qp
         )));
     }
     let size = args.size.unwrap_or(64) as usize;
@@ -398,7 +400,7 @@ impl Client {
         Ok(())
     }
 
-    /// Polls the last byte of the buffer, which the other end increments with each write.
+    /// Polls until the last byte of the buffer is `count`. The server increments this byte with each RDMA WRITE.
     fn await_count(&mut self, count: u8) -> Result<(), Failure> {
         let end = clock::now() + RESPONSE_TIMEOUT;
         let at = 2 * self.size - 1;
@@ -435,7 +437,7 @@ impl Client {
 }
 
 fn print(args: &PerfArgs, report: &Report, out: &mut Output) -> Result<(), Failure> {
-    if args.format == Format::Json {
+    if args.json {
         return out.json(report);
     }
     let Report { op, size, iters, qps, mtu, retransmits, .. } = report;
@@ -458,6 +460,11 @@ fn print(args: &PerfArgs, report: &Report, out: &mut Output) -> Result<(), Failu
         }
     }
     Ok(())
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Version 6.06 of the protocol of perftest's programs (`ib_write_bw -R` and others).
 //!
 //! A client makes a control connection to a port, over which both ends exchange their parameters. Then the
-//! client makes one connection to the same port per queue pair. The server listens for these connections only
-//! after the fifth step, so the client retries rejected requests. In each step the client SENDs a message, and
-//! the server replies with a message of the same length:
+//! client makes the measured connections: one per queue pair, to the same port. The server listens for them only
+//! after the fifth step, so the client retries rejected requests. In each step the client SENDs a message over
+//! the control connection, and the server replies with a message of the same length:
 //!
 //! | step | bytes | contents |
 //! |---|---|---|
@@ -11,13 +11,14 @@
 //! | cycle buffer | 4 | size in bytes of the memory that small messages cycle through; both ends use the larger size |
 //! | cache line | 4 | size in bytes; both ends use the larger size |
 //! | MTU | 2 | code of the path MTU as a digit, and a zero; ignored for connections of `rdma_cm` |
-//! | meeting | 56 | zeros; sent before and after the connections are made |
-//! | keys | 56 | [`Keys`] of each queue pair in two rounds; in addition, those of queue pair 0 once or twice |
-//! | end, close | 56 | zeros here; received contents are ignored |
+//! | meeting | 56 | zeros; sent before and after the client makes the measured connections |
+//! | keys | 56 | [`Keys`] of one queue pair; sent twice per queue pair, and once or twice more for queue pair 0 |
+//! | end, close | 56 | ibfabric sends zeros, and ignores the received bytes |
 //! | report | 5 × 8 | size, iterations, peak and average in MiB/s, messages in millions per second |
 //!
-//! All numbers are big-endian; rates are IEEE doubles. The messages do not contain the program's name,
-//! the message size or the number of messages: both ends know these from their command lines.
+//! All numbers are big-endian; rates are IEEE doubles. No message contains the program's name. The message size and
+//! the number of messages appear only in the report, after the measurement. So perftest's programs take all three
+//! from their command lines.
 //!
 //! | file | holds |
 //! |---|---|
@@ -39,21 +40,21 @@ enum Step {
     CycleBuffer,
     CacheLine,
     Mtu,
-    /// The client is about to make the connections to measure.
+    /// The client is about to make the measured connections.
     Meet,
-    /// The connections to measure are established.
+    /// The measured connections are established.
     Met,
     /// The keys of the queue pair with this index.
     Keys(usize),
     /// The measurement is complete.
     End,
-    /// One of the five numbers of the result.
+    /// The report message with this index (0 to 4), which contains one field of `Rates`.
     Report(usize),
     /// The exchange that ends the protocol.
     Close,
 }
 
-/// The steps that precede the connections to measure.
+/// The opening steps: those before the client makes the measured connections.
 const OPENING: [Step; 5] =
     [Step::Version, Step::CycleBuffer, Step::CacheLine, Step::Mtu, Step::Meet];
 
@@ -86,7 +87,7 @@ impl Step {
 }
 
 impl PerftestArg {
-    /// Returns the program that measures an operation; `None` if it is not supported.
+    /// Returns the perftest program that measures an operation, or `None` if no supported program does.
     pub(super) const fn of(op: OpArg, is_latency: bool) -> Option<Self> {
         Some(match (op, is_latency) {
             (OpArg::Write, false) => Self::WriteBw,
@@ -119,7 +120,7 @@ impl PerftestArg {
         matches!(self, Self::SendBw | Self::SendLat)
     }
 
-    /// Returns the steps after the connections are made and before the measurement begins.
+    /// Returns the steps between `Met` and the measurement, in order: exchanges of keys.
     fn meeting(self, qps: usize) -> Vec<Step> {
         let all = || (0..qps).map(Step::Keys);
         let one = || std::iter::once(Step::Keys(0));

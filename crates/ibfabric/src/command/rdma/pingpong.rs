@@ -12,6 +12,7 @@ use ib_device::{Path, address_of, gid_of};
 use ib_hca::{AccessFlags, QpAttr, QpConnection, QpId, QpState, SendOp, WcOpcode};
 use ib_os::clock;
 use ib_types::{Gid, Mtu, PKey, Psn, Qpn};
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage, doing};
@@ -36,7 +37,7 @@ const LINE: usize = "0000:000000:000000:00000000000000000000000000000000".len() 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The result of `rdma pingpong`; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     peer: String,
     iters: u64,
@@ -49,9 +50,9 @@ struct Report {
 }
 
 pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let mut stage = Stage::open(&args.adapter, args.peer)?;
+    let mut stage = Stage::open(&args.adapter, args.local.from, args.peer)?;
     let qp = stage.queue_pair(2, args.rx_depth)?;
-    let (qpn, ..) = stage.device.hca().query_qp(qp).expect("the object was created above");
+    let (qpn, ..) = stage.device.hca().query_qp(qp).expect("the queue pair was created above");
     let psn = stage.device.hca().random_psn();
     let lid = stage.device.attached().map_or(0, |port| port.details().port.lid);
     let own = End { lid, qpn, psn, gid: gid_of(stage.device.address()) };
@@ -59,8 +60,10 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
         Some(_) => None,
         None => Some(listen(&stage, args.port)?),
     };
-    show(out, "local", &own)?;
-    out.flush()?;
+    if !args.json {
+        show(out, "local", &own)?;
+        out.flush()?;
+    }
     let size = args.size as usize;
     let buffer = stage.buffer(2 * size.max(1))?;
     buffer.memory.write(0, &pattern(size)).expect("the range is within the region");
@@ -78,8 +81,10 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
         }
         (None, None) => unreachable!("a server has a listener"),
     };
-    show(out, "remote", &peer)?;
-    out.flush()?;
+    if !args.json {
+        show(out, "remote", &peer)?;
+        out.flush()?;
+    }
     let address = SocketAddr::new(address_of(peer.gid), args.port);
     let seconds = exchange(&mut stage, args, (qp, &buffer), address)?;
     let bits = (2 * args.iters * args.size * 8) as f64;
@@ -93,7 +98,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
         retransmits: stage.device.hca().counters().retransmitted,
         icrc_errors: stage.device.link_counters().icrc_errors,
     };
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => {
             let bytes = 2 * args.iters * args.size;
@@ -144,7 +149,7 @@ fn exchange(
                     "received a message of {found} bytes, expected {size}"
                 )));
             }
-            if args.check {
+            if args.chk {
                 check(buffer, size, received)?;
                 // Overwrites the message, so that the next check fails unless a new message was received.
                 buffer.memory.fill(size, size, 0xff).expect("the range is within the region");
@@ -265,7 +270,8 @@ impl End {
     }
 }
 
-/// Connects to a server. The queue pair can receive before the client confirms, and thus before the server sends.
+/// Exchanges queue pair addresses with a server over TCP. Connects the queue pair before the client confirms, so that
+/// it can receive before the server sends.
 fn call(
     address: IpAddr,
     port: u16,
@@ -319,4 +325,9 @@ impl Called {
         self.stream.read_exact(&mut word).map_err(failed)?;
         Ok(self.peer)
     }
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

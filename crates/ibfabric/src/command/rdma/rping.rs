@@ -12,6 +12,7 @@ use std::time::{Duration, Instant as WallClock};
 use ib_device::{Endpoint, EndpointOptions, Request};
 use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode};
 use ib_types::text::escaped;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage};
@@ -36,7 +37,7 @@ const SENT: u64 = 2;
 const MOVED: u64 = 3;
 
 /// The result of `rdma ping`; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     peer: String,
     pings: u64,
@@ -65,9 +66,10 @@ impl Offer {
     }
 
     fn read(buffer: &Buffer) -> Self {
-        let bytes =
-            buffer.memory.to_vec(IN, MESSAGE).expect("the region has a slot for the message");
-        let part = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let bytes = buffer.memory.to_vec(IN, MESSAGE).expect("the range is within the region");
+        let part = |at: usize| {
+            u32::from_be_bytes(bytes[at..at + 4].try_into().expect("the slice has 4 bytes"))
+        };
         let addr = u64::from(part(0)) << 32 | u64::from(part(4));
         Self { addr, rkey: part(8), size: part(12) }
     }
@@ -83,7 +85,7 @@ pub(super) struct Pinged {
     length: usize,
 }
 
-/// What the server does next for one client.
+/// The server's state in the exchange with one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The server waits for the client to advertise the buffer to READ.
@@ -154,7 +156,7 @@ impl Pinged {
                 self.pings += 1;
                 self.say(stage)?;
                 let text = self.buffer.memory.to_vec(DATA, self.text_length());
-                let text = text.expect("the region has a slot for the message");
+                let text = text.expect("the range is within the region");
                 let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
                 Ok(Some(escaped(&String::from_utf8_lossy(&text[..end])).to_string()))
             }
@@ -171,11 +173,8 @@ impl Pinged {
     }
 
     fn text_length(&self) -> usize {
-        let bytes = self
-            .buffer
-            .memory
-            .to_vec(DATA, self.length)
-            .expect("the region has a slot for the message");
+        let bytes =
+            self.buffer.memory.to_vec(DATA, self.length).expect("the range is within the region");
         bytes.iter().position(|&byte| byte == 0).map_or(self.length, |end| end + 1)
     }
 
@@ -187,7 +186,7 @@ impl Pinged {
 }
 
 pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
+    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.local, &args.peer)?;
     let qp = stage.queue_pair(16, 4)?;
     let size = args.size as usize;
     stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
@@ -210,10 +209,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         for offset in [DATA, DATA + size] {
             let addr = buffer.memory.address() + offset as u64;
             let offer = Offer { addr, rkey: buffer.key, size: args.size };
-            buffer
-                .memory
-                .write(OUT, &offer.to_bytes())
-                .expect("the region has a slot for the message");
+            buffer.memory.write(OUT, &offer.to_bytes()).expect("the range is within the region");
             let data = buffer.data(OUT, MESSAGE);
             stage.post(qp, (SENT, false), SendOp::Send { imm: None }, data)?;
             while stage.completion(peer)?.opcode != WcOpcode::Recv {}
@@ -221,7 +217,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         }
         let back = buffer.memory.to_vec(DATA + size, size).expect("the range is within the region");
         wrong += u64::from(back != text);
-        if args.verbose {
+        if args.verbose > 0 && !args.json {
             let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);
             writeln!(out, "ping data: {}", escaped(&String::from_utf8_lossy(&back[..end])))?;
         }
@@ -237,7 +233,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         retransmits: stage.device.hca().counters().retransmitted,
         icrc_errors: stage.device.link_counters().icrc_errors,
     };
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => {
             let Report { peer, pings, wrong, us_per_ping, .. } = &report;
@@ -258,4 +254,9 @@ fn ping(number: u64, size: usize) -> Vec<u8> {
     text.truncate(size - 1);
     text.push(0);
     text
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

@@ -24,7 +24,7 @@ use super::perftest::sessions::Sessions;
 use super::rping::Pinged;
 use super::stage::{Buffer, Stage, doing};
 use crate::cli::rdma::{RPING_PORT, ServeArgs, UCMATOSE_PORT};
-use crate::failure::{Failure, Verdict, say};
+use crate::failure::{Failure, Verdict, note, say};
 use crate::output::Output;
 use ours::Ours;
 
@@ -54,7 +54,7 @@ struct Server<'a> {
 }
 
 pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let mut stage = Stage::open(&args.adapter, None)?;
+    let mut stage = Stage::open(&args.adapter, args.listen.map(|listen| listen.address), None)?;
     for port in args.ports() {
         let listening = |error| doing(&format!("listening at port {port}"), error);
         stage.device.listen(port).map_err(listening)?;
@@ -78,7 +78,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         gone: 0,
         is_wrong: false,
     };
-    while args.clients.is_none_or(|most| server.gone < most) {
+    while args.exit_after.is_none_or(|most| server.gone < most) {
         // The alarm is reset before the queues are read. So an entry that arrives while they are read wakes the server
         // again.
         alarm.silence();
@@ -101,11 +101,15 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     // Before the exit, disconnects all clients and replies to pending disconnect requests.
     server.part();
     server.stage.linger(Duration::from_millis(200))?;
-    // The exit status reports protocol errors of clients only with --clients.
-    if server.is_wrong && args.clients.is_some() { Err(Failure::Said) } else { Ok(Verdict::Good) }
+    // The exit status reports protocol errors of clients only with --exit-after.
+    if server.is_wrong && args.exit_after.is_some() {
+        Err(Failure::Said)
+    } else {
+        Ok(Verdict::Good)
+    }
 }
 
-/// Opens the control socket to which `rdma devinfo` connects. Returns the queue of its requests.
+/// Opens the control socket to which `rdma devinfo` connects. Returns the queue of the received requests.
 fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> RequestQueue {
     let (sender, requests) = request_queue(alarm.bell());
     let name = devinfo::console(&stage.device);
@@ -121,7 +125,7 @@ fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> RequestQueue {
 }
 
 impl Server<'_> {
-    /// Processes completions, events and requests; returns whether there were any.
+    /// Processes packets, connection events, completions and RDMA WRITEs; returns true if there were any.
     fn work(&mut self, out: &mut Output) -> Result<bool, Failure> {
         let mut moved = self.stage.progress()?;
         while let Some(event) = self.stage.device.poll_event() {
@@ -155,13 +159,13 @@ impl Server<'_> {
 
     fn accept(&mut self, request: &Request) -> Result<(), Failure> {
         let port = request.port();
-        let is_at = |other| port == Some(other) && other != self.args.port;
+        let is_at = |other| port == Some(other) && other != self.args.port();
         if let Some(sessions) = &mut self.perftest
             && is_at(self.args.perftest_port)
         {
             let endpoint = sessions.accept(&mut self.stage, request)?;
-            if self.args.verbose {
-                say!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
+            if self.args.verbose > 0 {
+                note!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
             }
             return Ok(());
         }
@@ -175,8 +179,8 @@ impl Server<'_> {
             }
         };
         let endpoint = service.endpoint();
-        if self.args.verbose {
-            say!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
+        if self.args.verbose > 0 {
+            note!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
         }
         let number = self.stage.number(endpoint.qp);
         self.by_connection.insert(endpoint.connection, number);
@@ -187,7 +191,7 @@ impl Server<'_> {
 
     /// Accepts a client of `rdma bw`, `rdma lat`, rping or ucmatose.
     fn serve(&mut self, port: Option<u16>, request: &Request) -> Result<Service, Failure> {
-        let is_at = |other| port == Some(other) && other != self.args.port;
+        let is_at = |other| port == Some(other) && other != self.args.port();
         Ok(if is_at(self.args.rping_port) {
             Service::Ping(Pinged::accept(&mut self.stage, request)?)
         } else if is_at(self.args.ucmatose_port) {
@@ -199,7 +203,7 @@ impl Server<'_> {
         })
     }
 
-    /// Handles the establishment of a connection.
+    /// Handles the establishment of a connection: sends all messages to a ucmatose client.
     fn begin(&mut self, id: ConnectionId) -> Result<(), Failure> {
         let number = self.by_connection.get(&id);
         if let Some(Service::Match(it)) = number.and_then(|number| self.clients.get(number)) {
@@ -228,14 +232,14 @@ impl Server<'_> {
         self.forget(id);
     }
 
-    /// Destroys the objects of the connection's client, if this connection has one.
+    /// Destroys the objects of the client with this connection. Does nothing for connections of perftest clients.
     fn forget(&mut self, id: ConnectionId) {
         let number = self.by_connection.remove(&id);
         let Some(service) = number.and_then(|number| self.clients.remove(&number)) else { return };
         self.gone += 1;
         let endpoint = service.endpoint();
-        if self.args.verbose {
-            say!("{} has disconnected", endpoint.peer);
+        if self.args.verbose > 0 {
+            note!("{} has disconnected", endpoint.peer);
         }
         self.stage.destroy(endpoint.qp);
         self.stage.forget(service.buffer());
@@ -264,7 +268,7 @@ impl Server<'_> {
         }
         let advanced = match service {
             Service::Ping(pinged) => match pinged.advance(&mut self.stage, wc) {
-                Ok(Some(text)) if self.args.verbose => {
+                Ok(Some(text)) if self.args.verbose > 0 => {
                     writeln!(out, "server ping data: {text}")?;
                     out.flush()?;
                     Ok(())
@@ -275,7 +279,7 @@ impl Server<'_> {
             Service::Match(it) => {
                 let advanced = it.advance(wc);
                 if it.is_complete() {
-                    if self.args.verbose {
+                    if self.args.verbose > 0 {
                         it.print(out)?;
                     }
                     // The client waits until the server disconnects.
@@ -318,7 +322,7 @@ impl Server<'_> {
             || self.perftest.as_ref().is_some_and(Sessions::are_watched)
     }
 
-    /// Replies to RDMA WRITEs of all clients that expect replies. Returns whether there were any.
+    /// Replies to RDMA WRITEs of all clients that expect replies. Returns true if the server sent an RDMA WRITE.
     fn watch(&mut self) -> Result<bool, Failure> {
         let mut moved = match &mut self.perftest {
             Some(sessions) => {
@@ -362,12 +366,17 @@ impl Service {
 }
 
 impl ServeArgs {
+    /// Returns the service port at which the server accepts connections from ibfabric's own clients, such as `rdma bw`.
+    fn port(&self) -> u16 {
+        self.listen.and_then(|listen| listen.port).unwrap_or(self.port)
+    }
+
     /// Returns the service ports at which the server accepts connections.
     fn ports(&self) -> impl Iterator<Item = u16> {
         let rping = self.rping || self.rping_port != RPING_PORT;
         let ucmatose = self.ucmatose || self.ucmatose_port != UCMATOSE_PORT;
         let ports = [
-            (true, self.port),
+            (true, self.port()),
             (rping, self.rping_port),
             (ucmatose, self.ucmatose_port),
             (self.perftest.is_some(), self.perftest_port),

@@ -19,13 +19,18 @@ use ib_os::clock;
 use ib_os::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
-use crate::cli::rdma::AdapterArgs;
+use crate::cli::rdma::{AdapterArgs, LocalAddress};
+use crate::cli::values::simulator;
 use crate::failure::Failure;
 
-/// Limits of packets in flight, which bound the use of the socket buffers: the maximum per connection, the
-/// maximum of all connections together, and the minimum per connection.
+/// The maximum window of a connection: the number of packets that may be in flight. The window bounds the use of
+/// the socket buffers.
 const WINDOW: u32 = 256;
+
+/// The maximum sum of all connections' windows, unless [`LEAST_WINDOW`] requires more.
 const MOST_PACKETS: u32 = 1024;
+
+/// The minimum window of a connection.
 const LEAST_WINDOW: u32 = 8;
 
 /// If no completion arrives for this time, the program fails. Unacknowledged requests fail earlier.
@@ -56,13 +61,18 @@ pub(super) struct Buffer {
 
 impl Stage {
     /// Opens the HCA that can reach the given peer. Also returns the peer's address.
-    pub(super) fn open_to(args: &AdapterArgs, peer: &str) -> Result<(Self, IpAddr), Failure> {
-        Self::open_many(args, peer, 1)
+    pub(super) fn open_to(
+        args: &AdapterArgs,
+        local: &LocalAddress,
+        peer: &str,
+    ) -> Result<(Self, IpAddr), Failure> {
+        Self::open_many(args, local, peer, 1)
     }
 
     /// Like [`Stage::open_to`], for `qps` queue pairs that send concurrently and share the socket buffers.
     pub(super) fn open_many(
         args: &AdapterArgs,
+        local: &LocalAddress,
         peer: &str,
         qps: u32,
     ) -> Result<(Self, IpAddr), Failure> {
@@ -72,11 +82,11 @@ impl Stage {
             let address = peer.parse().map_err(|_| {
                 unknown("an IP address, or --attach for a peer in a simulated fabric")
             })?;
-            return Ok((Self::open_with(args, Some(address), window)?, address));
+            return Ok((Self::open_with(args, local.from, Some(address), window)?, address));
         }
-        let mut this = Self::open_with(args, None, window)?;
+        let mut this = Self::open_with(args, None, None, window)?;
         if let (Some(_), Ok(address)) = (name_service(args.acm.as_deref()), peer.parse()) {
-            // The ACM service can resolve names that the simulator does not know.
+            // The ACM service can resolve addresses that the simulator does not know, so the simulator is not queried.
             return Ok((this, address));
         }
         let found =
@@ -87,21 +97,30 @@ impl Stage {
         Ok((this, address))
     }
 
-    /// Opens the HCA. If the options contain no local address, the route to `peer` determines it.
-    pub(super) fn open(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Self, Failure> {
-        Self::open_with(args, peer, WINDOW)
+    /// Opens the HCA. If the local address is `None`, the route to `peer` determines it.
+    pub(super) fn open(
+        args: &AdapterArgs,
+        local: Option<IpAddr>,
+        peer: Option<IpAddr>,
+    ) -> Result<Self, Failure> {
+        Self::open_with(args, local, peer, WINDOW)
     }
 
-    fn open_with(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Self, Failure> {
+    fn open_with(
+        args: &AdapterArgs,
+        local: Option<IpAddr>,
+        peer: Option<IpAddr>,
+        window: u32,
+    ) -> Result<Self, Failure> {
         let mut device = match &args.attach {
             Some(_) => adapter::attach(&PortOptions {
                 port: attach_options(args).expect("`attach` is set"),
                 mtu: args.mtu,
-                spin: args.spin,
+                spin: args.busy_poll_us,
                 window: Some(window),
                 acm: args.acm.clone(),
             })?,
-            None => Self::open_roce(args, peer, window)?,
+            None => Self::open_roce(args, local, peer, window)?,
         };
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
         let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
@@ -110,8 +129,13 @@ impl Stage {
         Ok(Self { device, pd, cq, tracing, interruption: None })
     }
 
-    fn open_roce(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Device, Failure> {
-        let address = match args.address {
+    fn open_roce(
+        args: &AdapterArgs,
+        local: Option<IpAddr>,
+        peer: Option<IpAddr>,
+        window: u32,
+    ) -> Result<Device, Failure> {
+        let address = match local {
             Some(address) => address,
             None => own_address(peer)?,
         };
@@ -132,18 +156,18 @@ impl Stage {
         options.socket.allow_zero_checksum = args.allow_zero_checksum;
         options.mtu = args.mtu;
         options.window = window;
-        options.spin = Duration::from_micros(args.spin);
+        options.spin = Duration::from_micros(args.busy_poll_us);
         Ok(adapter::open(options)?)
     }
 
-    /// Creates a protection domain, and returns it. Objects that are created later belong to it. A remote end
-    /// cannot access objects of another protection domain, even with their keys.
+    /// Creates a protection domain for a new client, and returns it. The buffers and queue pairs that are created next
+    /// belong to it. The client cannot access memory of another protection domain, even with its rkey.
     pub(super) fn begin_session(&mut self) -> Result<PdId, Failure> {
         self.pd = self.device.hca().alloc_pd().map_err(Failure::unusable)?;
         Ok(self.pd)
     }
 
-    /// Deallocates the protection domain of a session whose objects have been destroyed.
+    /// Deallocates the protection domain of a client whose objects have been destroyed.
     pub(super) fn end_session(&mut self, pd: PdId) {
         // Deallocating fails only if the protection domain is already deallocated.
         self.device.hca().dealloc_pd(pd).ok();
@@ -155,7 +179,7 @@ impl Stage {
         let (hca, iova) = (self.device.hca(), memory.address());
         let region = (&memory, 0, length);
         let mr = hca.reg_mr(self.pd, region, iova, AccessFlags::ALL).map_err(Failure::unusable)?;
-        let key = hca.key(mr).expect("the object was created above");
+        let key = hca.key(mr).expect("the memory region was registered above");
         Ok(Buffer { memory, mr, key })
     }
 
@@ -236,7 +260,7 @@ impl Stage {
         if let Some(Interruption { orders, .. }) = &mut self.interruption
             && orders.take() == Some(Order::End)
         {
-            return Err(Failure::Unusable(
+            return Err(Failure::Interrupted(
                 "a signal stopped the program before the operation was complete".to_owned(),
             ));
         }
@@ -334,7 +358,8 @@ pub(super) fn checked(wc: Wc, peer: SocketAddr) -> Result<Wc, Failure> {
 
 /// Returns the port of a simulated fabric that the options specify, if any.
 pub(super) fn attach_options(args: &AdapterArgs) -> Option<AttachOptions> {
-    args.attach.as_ref().map(|name| AttachOptions { name: name.clone(), node: args.node.clone() })
+    let name = args.attach.as_deref().map(simulator)?;
+    Some(AttachOptions { name, node: args.node.clone() })
 }
 
 /// Returns the failure with the message "activity: error".

@@ -11,11 +11,14 @@ use crate::output::{Format, Output};
 
 pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let report = bench(&args.remote.config(), &args.config())?;
-    match args.format {
+    match Format::of(args.json) {
         Format::Json => out.json(&report)?,
         Format::Text => print(&report, out)?,
     }
-    Ok(Verdict::good_if(report.errors == 0))
+    Ok(match report.errors {
+        0 if report.interrupted => Verdict::Interrupted,
+        errors => Verdict::good_if(errors == 0),
+    })
 }
 
 fn print(report: &BenchReport, out: &mut Output) -> Result<(), Failure> {

@@ -16,17 +16,17 @@ pub(super) fn run(args: &CtlArgs, out: &mut Output) -> Result<Verdict, Failure> 
         CtlAction::List { path } => ControlRequest::List(path.clone()),
         CtlAction::Metrics => ControlRequest::Metrics,
     };
-    let mut client = ControlClient::connect(&args.control).map_err(|error| {
+    let mut client = ControlClient::connect(&args.socket).map_err(|error| {
         Failure::Unusable(format!(
-            "no program with RTRS listens at {error}; --control names another socket"
+            "no program with RTRS listens at {error}; --socket names another socket"
         ))
     })?;
     match client.request(&ask) {
         // For an empty reply, no line is printed at all.
-        Ok(reply) if reply.text.is_empty() && args.format == Format::Text => Ok(Verdict::Good),
-        Ok(reply) => console::show(true, &reply.text, &reply.data, args.format, out),
+        Ok(reply) if reply.text.is_empty() && !args.json => Ok(Verdict::Good),
+        Ok(reply) => console::show(true, &reply.text, &reply.data, Format::of(args.json), out),
         Err(ControlError::Refused { text, .. }) => {
-            console::show(false, &text, &serde_json::Value::Null, args.format, out)
+            console::show(false, &text, &serde_json::Value::Null, Format::of(args.json), out)
         }
         Err(error) => Err(Failure::unusable(error)),
     }

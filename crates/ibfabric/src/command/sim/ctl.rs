@@ -6,18 +6,19 @@ use std::net::ToSocketAddrs;
 use ib_control::lines::{LineClient, Reply};
 use ib_daemons::sim::SimRequest;
 use ib_ibsim::client::ServerAddress;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::cli::sim::CtlArgs;
 use crate::failure::{Failure, Verdict, say};
-use crate::output::{Format, Output};
+use crate::output::Output;
 
 pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failure> {
     let name = name(args)?;
     let mut client = LineClient::connect(&name).map_err(|error| {
         Failure::Unusable(format!(
             "no simulator listens on @{name}:console: {error}; \
-             --socket NAME or --port N selects another one"
+             --name NAME or --port N selects another one"
         ))
     })?;
     if !args.command.is_empty() {
@@ -38,9 +39,9 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failur
     Ok(verdict)
 }
 
-/// Returns the name of the control socket: the name of the simulator's sockets, or its UDP port number.
+/// Returns the name of the simulator: the name of its sockets, or its UDP port number.
 fn name(args: &CtlArgs) -> Result<String, Failure> {
-    if let Some(name) = &args.socket {
+    if let Some(name) = &args.name {
         return Ok(name.clone());
     }
     if let Some(port) = args.port {
@@ -51,7 +52,7 @@ fn name(args: &CtlArgs) -> Result<String, Failure> {
         ServerAddress::Udp { host, port } if is_loopback(&host, port) => Ok(port.to_string()),
         ServerAddress::Udp { host, .. } => Err(Failure::Unusable(format!(
             "IBSIM_SERVER_NAME is {host:?}: expected this machine, such as 127.0.0.1, since a \
-             simulator's console accepts local connections only; --socket NAME or --port N selects \
+             simulator's console accepts local connections only; --name NAME or --port N selects \
              a simulator on this machine"
         ))),
     }
@@ -75,7 +76,7 @@ fn request(
         .request(&SimRequest::Command(line.to_owned()))
         .map_err(|error| Failure::Unusable(format!("the simulator did not respond: {error}")))?;
     let Reply { ok, ref text, .. } = reply;
-    if args.format == Format::Json {
+    if args.json {
         output.json(&Numbered { line: number, reply })?;
         return Ok(Verdict::good_if(ok));
     }
@@ -92,10 +93,15 @@ fn request(
 }
 
 /// A reply as JSON. The field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Numbered {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(flatten)]
     reply: Reply,
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Numbered>()
 }

@@ -5,7 +5,7 @@ use ib_daemons::sm::SmRequest;
 use crate::cli::sm::{CtlArgs, Question};
 use crate::command::console;
 use crate::failure::{Failure, Verdict};
-use crate::output::Output;
+use crate::output::{Format, Output};
 
 pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failure> {
     let request = match &args.question {
@@ -14,5 +14,5 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failur
         Question::Routes { switch } => SmRequest::Routes { switch: switch.clone() },
         Question::Metrics => SmRequest::Metrics,
     };
-    console::request(&args.socket, "subnet manager", &request, args.format, output)
+    console::request(&args.name, "subnet manager", &request, Format::of(args.json), output)
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use ib_daemons::sm::SubnetUp;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::command::summary::peak_rss_mb;
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::{Format, Output};
 
 /// The report that the SM prints each time the subnet comes up; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Report {
     engine: &'static str,
     requested: String,
@@ -31,13 +32,13 @@ struct Report {
     cached: bool,
     ms: Times,
     /// The clock by which `discover` and `program` are measured: `fabric` (virtual time) if this process
-    /// simulates the fabric.
+    /// simulates the fabric, else `wall`.
     clock: &'static str,
     peak_rss_mb: f64,
 }
 
 /// How long the parts of a sweep took, in milliseconds.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, JsonSchema)]
 struct Times {
     discover: f64,
     route: f64,
@@ -46,7 +47,8 @@ struct Times {
     up: f64,
 }
 
-/// Prints the result of a sweep. `start` is the time at which the SM was started.
+/// Prints the report of a sweep. In the first report, `up` is the time since `started`, the start of the process. In
+/// later reports, `up` is the duration of the sweep.
 pub(super) fn print(
     &SubnetUp { sweep, started, clock }: &SubnetUp<'_>,
     requested: String,
@@ -105,4 +107,9 @@ pub(super) fn print(
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

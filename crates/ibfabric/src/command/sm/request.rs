@@ -1,6 +1,7 @@
-//! The configuration of an SM, from either command line.
+//! The configuration of an SM, from the command line of `ibfabric sm` or of OpenSM.
 
 use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use ib_types::Guid;
 
 use crate::cli::opensm::{self, Given, Meaning};
 use crate::cli::sm::{PlaceArgs, ServeArgs};
-use crate::failure::{Failure, say};
+use crate::cli::values::metrics_address;
+use crate::failure::{Failure, note};
 use crate::output::Format;
 
 /// The configuration of an SM.
@@ -38,7 +40,7 @@ pub(super) struct Request {
     pub(super) pid_file: Option<PathBuf>,
     /// The name of the control socket; `None` for the first default name that no other SM uses.
     pub(super) socket: Option<String>,
-    pub(super) metrics_port: Option<u16>,
+    pub(super) metrics: Option<SocketAddr>,
     /// The port counters are read at this interval, in seconds; `None` to read none.
     pub(super) perf_interval: Option<u32>,
 }
@@ -46,7 +48,7 @@ pub(super) struct Request {
 /// The action that a command line specifies.
 pub(super) enum Asked {
     Manage(Box<Request>),
-    /// Prints this text, the help or the version, and exits.
+    /// Prints the given text, which is the help or the version.
     Print(String),
     /// Writes a configuration file.
     Create(PathBuf, Box<Settings>),
@@ -69,9 +71,8 @@ impl Request {
             PlaceArgs { sim: Some(fabric), node, .. } => {
                 Some(SmPort::Sim { fabric: fabric.clone(), node: node.clone() })
             }
-            place if place.ibsim.is_some() => {
-                let name = place.ibsim.clone().unwrap_or_default();
-                Some(SmPort::Ibsim { name, node: place.node.clone() })
+            PlaceArgs { attach: Some(name), node, .. } => {
+                Some(SmPort::Ibsim { name: name.clone(), node: node.clone() })
             }
             place if place.umad.is_some() => place.umad.as_deref().map(umad).transpose()?,
             _ => None,
@@ -89,7 +90,7 @@ impl Request {
         }
         let place = place.or((settings.guid != 0).then_some(SmPort::AnyUmad));
         let place = place.ok_or_else(|| {
-            let message = "the subnet is not specified: expected --umad, --guid, --ibsim or --sim";
+            let message = "the subnet is not specified: expected --umad, --guid, --attach or --sim";
             Failure::Unusable(message.to_owned())
         })?;
         if matches!(place, SmPort::Sim { .. }) && !args.once {
@@ -101,7 +102,7 @@ impl Request {
             place,
             settings,
             once: args.once,
-            format: args.format,
+            format: Format::of(args.json),
             standby: args.standby,
             as_opensm: false,
             has_usual_dumps: false,
@@ -109,8 +110,8 @@ impl Request {
             notes,
             cache_dir: args.cache_dir,
             pid_file: args.pidfile,
-            socket: args.socket,
-            metrics_port: args.metrics_port,
+            socket: args.name,
+            metrics: args.metrics,
             perf_interval: args.perf_interval,
         };
         if is_real {
@@ -136,7 +137,7 @@ impl Request {
             cache_dir: None,
             pid_file: None,
             socket: Some(socket.to_owned()),
-            metrics_port: None,
+            metrics: None,
             perf_interval: None,
         }
     }
@@ -162,7 +163,7 @@ impl Request {
             cache_dir: self.cache_dir.clone(),
             pid_file: self.pid_file.clone(),
             socket: self.socket.clone(),
-            metrics_port: self.metrics_port,
+            metrics: self.metrics,
             perf_interval: self.perf_interval,
             node_name_map: settings.node_name_map.clone(),
             dump_files_dir: settings.dump_files_dir.clone(),
@@ -207,7 +208,7 @@ impl Request {
             cache_dir: None,
             pid_file: None,
             socket: None,
-            metrics_port: None,
+            metrics: None,
             perf_interval: None,
         };
         for given in given {
@@ -260,15 +261,14 @@ impl Request {
             }
             Meaning::PidFile => self.pid_file = Some(value.into()),
             Meaning::CacheDir => self.cache_dir = Some(value.into()),
-            Meaning::Socket => self.socket = Some(value.to_string_lossy().into_owned()),
-            Meaning::MetricsPort => {
-                let port = parsed(value, 1, u16::MAX.into()).map_err(wrong)?;
-                self.metrics_port = Some(port as u16);
+            Meaning::Name => self.socket = Some(value.to_string_lossy().into_owned()),
+            Meaning::Metrics => {
+                self.metrics = Some(metrics_address(&value.to_string_lossy()).map_err(wrong)?);
             }
             Meaning::PerfInterval => {
                 self.perf_interval = Some(parsed(value, 1, 86_400).map_err(wrong)?);
             }
-            Meaning::Ibsim => {
+            Meaning::Attach => {
                 let name = value.to_string_lossy().into_owned();
                 self.place = SmPort::Ibsim { name, node: None };
             }
@@ -333,7 +333,7 @@ fn read_config(
         None => {}
     }
     for note in &notes {
-        say!("{note}");
+        note!("{note}");
     }
     Ok(notes)
 }
@@ -392,7 +392,7 @@ impl ServeArgs {
             ("sm_priority", self.priority.map(|value| value.to_string())),
             ("sweep_interval", self.sweep.map(|value| value.to_string())),
             ("max_wire_smps", self.maxsmps.map(|value| value.to_string())),
-            ("transaction_timeout", self.timeout.map(|value| value.to_string())),
+            ("transaction_timeout", self.response_timeout.map(|value| value.to_string())),
             ("transaction_retries", self.retries.map(|value| value.to_string())),
             ("sm_key", self.smkey.clone()),
             ("subnet_prefix", self.subnet_prefix.clone()),

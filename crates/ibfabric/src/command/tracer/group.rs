@@ -9,6 +9,7 @@ use ib_tracer::{Branch, BranchEnd, FabricModel, Judgement, Tracer, Tree};
 use ib_types::{Gid, Guid};
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::pairs::timing;
@@ -24,18 +25,18 @@ struct Group {
 }
 
 /// The result of tracing a multicast group; field names are JSON keys.
-#[derive(Serialize)]
-struct GroupReport {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct GroupReport {
     mgid: Option<String>,
     mlid: u16,
     good: bool,
     judgement: &'static str,
-    /// Number of members except the local port, which does not receive its own packets.
+    /// Number of members without the local port, which does not receive its own packets. `None` if not known.
     members: Option<usize>,
     reached: usize,
     missing: Vec<String>,
     twice: Vec<String>,
-    /// True if the local port, the root of the tree, is a member.
+    /// True if the local port, the root of the tree, is a member. `None` if the members are not known.
     own_is_member: Option<bool>,
     strangers: Vec<String>,
     branches: Vec<BranchReport>,
@@ -44,8 +45,8 @@ struct GroupReport {
     timeouts: u64,
 }
 
-/// A link of the tree; the names are JSON keys.
-#[derive(Serialize)]
+/// A link of the tree; field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
 struct BranchReport {
     depth: usize,
     from: String,
@@ -67,7 +68,7 @@ pub(super) fn trace(
     (link, tracer, own): (&mut dyn MadLink, &mut Tracer, &LinkPort),
     out: &mut Output,
 ) -> Result<Verdict, Failure> {
-    if args.format == TraceFormat::Ibtracert {
+    if args.output() == TraceFormat::Ibtracert {
         let message = "--format ibtracert prints paths between two ports, not multicast trees";
         return Err(Failure::Unusable(message.to_owned()));
     }
@@ -85,7 +86,7 @@ pub(super) fn trace(
     };
     let report = report(args, names, (&group, &tree), (tracer, own));
     let status = super::status(group_judgement(&report, &tree));
-    match args.format {
+    match args.output() {
         TraceFormat::Json => out.json(&report)?,
         _ => print(args, &report, out)?,
     }
@@ -148,7 +149,7 @@ fn report(
         judgement: "",
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
-        // If the members are unknown, the tree has to reach at least one port, since a group has a member.
+        // If the members are unknown, a tree that reaches no port is not good, since every group has a member.
         good: (members.is_some() || !deliveries.is_empty())
             && missing.is_empty()
             && twice.is_empty()
@@ -225,7 +226,7 @@ fn branch_report(names: &Names, model: &FabricModel, branch: &Branch) -> BranchR
 }
 
 fn print(args: &TracerArgs, report: &GroupReport, out: &mut Output) -> Result<(), Failure> {
-    if args.verbose {
+    if args.verbose > 0 {
         for branch in &report.branches {
             let BranchReport { depth, out: leaves, r#in: enters, kind, guid, name, detail, .. } =
                 branch;
@@ -262,7 +263,7 @@ fn print(args: &TracerArgs, report: &GroupReport, out: &mut Output) -> Result<()
         None => "members are not known".to_owned(),
     };
     writeln!(out, "{group}: {} links, {reached}", report.branches.len())?;
-    if args.verbose {
+    if args.verbose > 0 {
         let GroupReport { mads, retries, timeouts, .. } = report;
         writeln!(out, "{mads} MADs sent, {retries} retries, {timeouts} timeouts")?;
     }

@@ -11,17 +11,18 @@ use ib_tracer::TracerAgent;
 use ib_types::Instant;
 use ib_wire::mad::Method;
 
-use crate::failure::{Failure, say};
+use crate::failure::{Failure, note};
 
-/// Durations after the console commands, in the fabric's virtual time: the time for the SM to receive all traps,
-/// and the maximum time until the SM is idle again.
+/// The SM runs for at least this virtual time after the console commands, so that it receives all traps.
 const FOLLOWS: Duration = Duration::from_secs(1);
+
+/// The SM runs for at most this virtual time after the console commands, even if it is not idle again.
 const MOST_FOLLOWED: Duration = Duration::from_secs(600);
 
 /// The activity that an SM reports when it has no work.
 const IDLE: &str = "idle";
 
-/// The fabric, its SM, and a client at the SM's port.
+/// A simulated fabric, its SM, and the attachment of the tracer to a port.
 pub(super) struct Managed {
     sim: Sim,
     manager: SubnetManager,
@@ -72,7 +73,8 @@ impl Managed {
         Ok(this)
     }
 
-    /// Runs console commands, and lets the SM handle the changes. With `is_deaf`, the SM does not receive traps.
+    /// Runs console commands of the simulator, and lets the SM handle the changes of the fabric. `name` is the name of
+    /// the command file. If `is_deaf` is true, the SM does not receive traps.
     pub(super) fn run(&mut self, name: &str, text: &str, is_deaf: bool) -> Result<(), Failure> {
         self.is_deaf = is_deaf;
         for (line, command) in (1..).zip(text.lines()) {
@@ -97,7 +99,8 @@ impl Managed {
         }
     }
 
-    /// Runs the SM until it is idle; returns whether the subnet has come up.
+    /// Lets the SM process received MADs, timeouts and jobs at the current virtual time. Returns true if the subnet has
+    /// come up.
     fn manage(&mut self) -> bool {
         let now = self.sim.now();
         while let Some(incoming) = self.sim.receive(self.manager_client) {
@@ -122,7 +125,7 @@ impl Managed {
             match event {
                 SmEvent::SubnetUp(_) => is_up = true,
                 SmEvent::NoPlan(why) => self.refused = Some(why),
-                SmEvent::Warning(warning) => say!("{warning}"),
+                SmEvent::Warning(warning) => note!("{warning}"),
                 _ => {}
             }
         }

@@ -153,6 +153,6 @@ fn hosts(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Ve
 
 /// Returns the timeout and the number of retries of requests.
 pub(super) fn timing(args: &TracerArgs) -> Timing {
-    let timeout = std::time::Duration::from_millis(args.timeout.into());
+    let timeout = std::time::Duration::from_millis(args.response_timeout.into());
     Timing { timeout, retries: args.retries, ..Timing::default() }
 }

@@ -9,6 +9,7 @@ use ib_tracer::{
     Tracer, Verdict,
 };
 use ib_types::{Guid, NodeKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::pairs::Pair;
@@ -48,7 +49,7 @@ pub(super) struct Report<'a> {
 }
 
 /// Number of paths by result.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 struct Tally {
     pairs: usize,
     good: usize,
@@ -59,7 +60,7 @@ struct Tally {
 }
 
 /// Number of hops by result.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 struct HopTally {
     validated: usize,
     seen: usize,
@@ -67,9 +68,9 @@ struct HopTally {
     not_proven: usize,
 }
 
-/// The traces of all paths with their counts, as one JSON object; field names are JSON keys.
-#[derive(Serialize)]
-struct Whole<'a> {
+/// The JSON output: counts of all paths, hops and MADs, and the requested traces. Field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Whole<'a> {
     #[serde(flatten)]
     tally: Tally,
     mads: u64,
@@ -80,7 +81,7 @@ struct Whole<'a> {
 }
 
 /// A trace; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TraceReport {
     from: Option<String>,
     to: String,
@@ -90,7 +91,7 @@ struct TraceReport {
     judgement: &'static str,
     /// The result as a sentence.
     result: String,
-    /// The components that may be faulty, if the path ends at a link because no node responds at its other end.
+    /// The components that may be faulty if no node responds at the far end of the last link; else empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suspects: Vec<String>,
     ms: f64,
@@ -98,7 +99,7 @@ struct TraceReport {
 }
 
 /// A hop; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HopReport {
     /// The egress port of the preceding node.
     out: u8,
@@ -121,7 +122,7 @@ struct HopReport {
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suspects: Vec<String>,
-    /// The smallest sets of faults. Each set explains all unanswered probes.
+    /// The sets with the fewest components whose faults explain all unanswered probes. Each set suffices.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<Vec<String>>,
     /// The probes on which the verdict is based.
@@ -155,9 +156,9 @@ impl<'a> Report<'a> {
         let model = tracer.model();
         self.count(result);
         let is_good = result.as_ref().is_ok_and(Trace::is_good);
-        match self.args.format {
+        match self.args.output() {
             TraceFormat::Json => {
-                if self.is_single || self.args.verbose || !is_good {
+                if self.is_single || self.args.verbose > 0 || !is_good {
                     let report = self.trace_report((from, to), result, tracer);
                     self.traces.push(report);
                 }
@@ -168,11 +169,11 @@ impl<'a> Report<'a> {
             },
             TraceFormat::Text => {
                 if let Ok(trace) = result
-                    && self.args.verbose
+                    && self.args.verbose > 0
                 {
                     self.print_way(trace, tracer, out)?;
                 }
-                if self.is_single || self.args.verbose || !is_good {
+                if self.is_single || self.args.verbose > 0 || !is_good {
                     writeln!(out, "{}", self.sentence((from, to), result, model))?;
                     if let Ok(trace) = result {
                         self.print_evidence(trace, tracer, out)?;
@@ -195,7 +196,7 @@ impl<'a> Report<'a> {
         let timeouts = counters.timeouts;
         let ms = elapsed.as_secs_f64() * 1e3;
         let tally = self.tally;
-        match self.args.format {
+        match self.args.output() {
             TraceFormat::Json => {
                 let traces = &self.traces;
                 out.json(&Whole { tally, mads, retries, timeouts, ms, traces })
@@ -215,7 +216,7 @@ impl<'a> Report<'a> {
                         "hops: {validated} validated, {seen} seen, {bad} bad, {not_proven} not proven"
                     )?;
                 }
-                if !self.is_single || self.args.verbose {
+                if !self.is_single || self.args.verbose > 0 {
                     writeln!(
                         out,
                         "{mads} MADs sent, {retries} retries, {timeouts} timeouts; {ms:.0} ms"
@@ -308,7 +309,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns a sentence about a path that is proven good, with the number of validated hops.
+    /// Returns a phrase about a path that is proven good. Unless all hops are validated, it contains the number of hops
+    /// by result.
     fn seen(&self, trace: &Trace) -> String {
         let count = |wanted: fn(&Verdict) -> bool| {
             trace.hops.iter().filter(|(_, verdict)| wanted(verdict)).count()
@@ -332,7 +334,8 @@ impl<'a> Report<'a> {
         format!("{head} ({})", parts.join(", "))
     }
 
-    /// Prints one line of evidence for the hop that the path's result names.
+    /// Prints the evidence for the hop that the path's result names. With --verbose, prints the sets of possible faults
+    /// instead, since `print_way` has printed the evidence.
     fn print_evidence(
         &self,
         trace: &Trace,
@@ -342,7 +345,7 @@ impl<'a> Report<'a> {
         let Some((_, (hop, verdict))) = named_hop(trace) else { return Ok(()) };
         let known = (&self.names, tracer.model());
         let all = tracer.evidence(hop, trace.lid);
-        if !self.args.verbose {
+        if self.args.verbose == 0 {
             writeln!(out, "  evidence: {}", evidence(&all, hop, known))?;
         } else if let Verdict::Suspected(why) = verdict {
             for candidate in &why.candidates {

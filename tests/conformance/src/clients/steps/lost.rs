@@ -51,14 +51,14 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     less.disconnect(id);
     let routes = directed_routes(&less, start);
     let ends = [Some(fabric.port(id)), fabric.peer(id)];
-    let ends = ends.map(|port| port.expect("the link has two ends"));
+    let ends = ends.map(|port| port.expect("a spare link has two ends"));
     let [(route, number), far] = ends.map(|port| (routes[&port.node].clone(), port.number));
     let near = (route.clone(), number);
     let (links, downed) = (fabric.link_count(), downed(stage, id)?);
 
     change(stage, &near, "disable", ("Down", "Disabled"))?;
     expect_port(stage, &near, ("Down", "Disabled"))?;
-    // The client retries, because the other end of the link receives nothing.
+    // The port at the other end of the link is in the Polling state, because its peer is disabled.
     expect_port(stage, &far, ("Down", "Polling"))?;
     let (answer, kept) = stage.run_client(&Question::new("iblinkinfo"))?;
     let active = expect::link_ends(&answer.output, stage.setup.plan.speed);
@@ -95,7 +95,7 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     check_tables(stage, &answer.output)
 }
 
-/// The directed route to a switch, and one of its ports.
+/// One end of a link: the directed route to the switch, and the number of the switch's port.
 type End = (String, u8);
 
 /// Changes a port with ibportstate. The client must print the port's new states, and OpenSM must receive a trap and

@@ -18,8 +18,8 @@ pub(super) struct Local {
     down: u8,
     siblings: u8,
     up: u8,
-    /// At a root: index of one of its downward groups. It advances to the next group before each series of upward
-    /// turns, which starts there, and after each descent that reaches a channel adapter.
+    /// At a root: index of a downward group. Each series of upward turns first advances it to the next group, and then
+    /// starts at that group. Each descent that reaches a channel adapter also advances it.
     pub(super) turn: u8,
     /// The family of the switch. Switches of a family have the same switches below them.
     pub(super) family: u16,
@@ -176,7 +176,7 @@ impl Router<'_> {
     }
 }
 
-/// Orders groups by load, and equally loaded groups by [`Group::place`].
+/// Sorts indices of groups by the groups' load, and indices of equally loaded groups by [`Group::place`].
 ///
 /// Insertion sort is the fastest method, because only a few groups have got more load since the last sort.
 fn order_by(order: &mut [u32], groups: &[Group], load: impl Fn(&Group) -> u32) {

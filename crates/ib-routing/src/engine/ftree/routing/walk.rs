@@ -1,4 +1,4 @@
-//! The steps of a walk: down, up, and to siblings.
+//! The steps of a walk: down, up, and to siblings, i.e. to switches of the same rank.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::subnet::SwitchId;
 /// Maximum number of hops of a route. It also limits the depth of the recursion.
 const FARTHEST: u8 = NO_HOPS - 1;
 
-/// Parameters of a climb.
+/// Parameters of a climb, the part of a walk that goes up (see [`super`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Climb {
     /// True on the main path, where the climb adds to the loads of links.
@@ -98,7 +98,8 @@ impl Router<'_> {
         self.climb(far, Climb { hops: how.hops + 1, ..how })
     }
 
-    /// Assigns a route to the far switch of a group if it needs one. If so, returns this switch and the link.
+    /// Gives the far switch of a group a route to the target over the group's least loaded link, if
+    /// [`Self::needs_route`]. Then returns the far switch and the link (`None` if the group has only one link).
     fn offer(&mut self, at: usize, group: usize, hops: u8) -> Option<(usize, Option<usize>)> {
         let far = usize::from(self.groups[group].far);
         self.needs_route(far, hops).then(|| {
@@ -116,15 +117,14 @@ impl Router<'_> {
         self.locals[at].up_changed = true;
     }
 
-    /// Returns true if the switch `far` has no route to the target, or a longer one than over a neighbour with `hops`
-    /// hops.
+    /// Returns true if the switch `far` has no route to the target, or if its route has more than `hops` + 1 hops.
     fn needs_route(&self, far: usize, hops: u8) -> bool {
         // In a walk from a dummy, the leaf has a hop count but no port, so the walk may reach the leaf again.
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
-    /// Turns upwards at a root: advances `Local::turn`, and climbs from each switch below the root, starting with the
-    /// downward group of this index.
+    /// Turns upwards at a root: climbs from each switch below the root. Advances `Local::turn`, and starts with the
+    /// downward group that has this index.
     fn turn_at_root(&mut self, at: usize, how: Climb) -> bool {
         let mut served = false;
         self.locals[at].advance_turn();
@@ -148,7 +148,7 @@ impl Router<'_> {
         self.climb(usize::from(far), Climb { turns: how.turns - 1, hops: how.hops + 1, ..how })
     }
 
-    /// Descends from a switch to all switches below it or beside it that need a route.
+    /// Descends from a switch to all of its siblings and all switches below it that need a route.
     ///
     /// Returns true if some channel adapter below a visited switch now has a route to the target.
     fn descend(&mut self, at: usize, hops: u8) -> bool {
@@ -192,7 +192,8 @@ impl Router<'_> {
         served
     }
 
-    /// Descends to switches at which the walk ends, in any order. Returns the number of switches that needed a route.
+    /// Descends to the switches below a switch whose `Local::is_above_ends` is true. No order is needed, because the
+    /// walk ends at each of them. Returns the number of switches that needed a route.
     fn descend_to_ends(&mut self, positions: Range<usize>, hops: u8) -> usize {
         let mut reached = 0;
         for group in &mut self.groups[positions] {
@@ -207,6 +208,8 @@ impl Router<'_> {
         reached
     }
 
+    /// Descends over a group if its far switch needs a route. Returns true if some channel adapter below a visited
+    /// switch now has a route to the target.
     fn descend_group(&mut self, group: usize, at: usize, hops: u8) -> bool {
         let below = self.below[group];
         let far = usize::from(self.groups[group].far);
@@ -230,7 +233,7 @@ impl Router<'_> {
         served
     }
 
-    /// Gives the far switch of a group a route over one of the group's links.
+    /// Assigns the far switch of a group a route over `link`, or over the group's only link if `link` is `None`.
     #[inline(always)]
     fn reach(&mut self, at: usize, group: usize, link: Option<usize>, hops: u8) {
         let Group { far, far_port, .. } = self.groups[group];
@@ -242,7 +245,7 @@ impl Router<'_> {
         }
     }
 
-    /// Records the hops over all links of a group, if they may differ from the base matrix.
+    /// Records the hops over all links of a group, if they may differ from the base matrix (see [`super::Base`]).
     #[cold]
     fn note_hops(&mut self, at: SwitchId, group: usize, to: SwitchId, hops: u8) {
         self.walk.deviates |= self.base.is_some_and(|base| base.hops.least(to, at) != hops);

@@ -77,14 +77,16 @@ fn vls_share_a_link_by_their_weights() {
 
 #[test]
 fn high_priority_is_served_first_up_to_its_limit() {
-    assert_eq!(shares(&[(0, 16)], &[(1, 16)], 255, &[0, 1], 60), [60, 0], "no limit");
-    assert_eq!(shares(&[(0, 16)], &[(1, 16)], 0, &[0, 1], 60), [30, 30], "a packet each");
-    // A limit of two units of 4 KiB lets eight high-priority packets of 1024 bytes pass.
+    assert_eq!(shares(&[(0, 16)], &[(1, 16)], 255, &[0, 1], 60), [60, 0], "255 is no limit");
+    assert_eq!(shares(&[(0, 16)], &[(1, 16)], 0, &[0, 1], 60), [30, 30], "the VLs alternate");
+    // A limit of two units of 4 KiB lets eight high-priority packets of 1024 bytes pass before each
+    // low-priority packet.
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 2, &[0, 1], 90), [80, 10]);
 }
 
 /// Returns a fabric in which s1 has no credits to send to h2. Also returns the port of h1, and the
-/// port of s1 that leads to h2.
+/// port of s1 that leads to h2. `life` and `stall` are `HOQLife` and `VLStallCount` of that port of
+/// s1.
 fn stuck(life: u8, stall: u8) -> (Sim, PortId, PortId) {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let (from, out) = (port(&sim, "h1.1"), port(&sim, "s1.4"));
@@ -227,7 +229,7 @@ fn each_vl_has_at_most_one_head_timer() {
 
 /// Returns a cycle of four switches with a host each. Every host sends to the host two switches
 /// further, always in the same direction. With a dateline, packets change to VL 1 on the link from
-/// s4 to s1.
+/// s4 to s1. `life` is `HOQLife` of all switch ports.
 fn ring(dateline: bool, life: u8) -> Sim {
     let names = ["1", "2", "3", "4"];
     let hosts = names.map(|n| format!("h{n}"));

@@ -50,15 +50,15 @@ fn names(entries: Vec<Entry>) -> Vec<String> {
 
 #[test]
 fn files_of_several_programs_are_merged() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = tempfile::tempdir().expect("a directory can be created");
     let [first, second] = ["1", "2"].map(|name| dir.path().join(name));
     let sockets = || vec![first.clone(), second.clone()];
     let one = program(&first, "one", &["a", "b"]);
     assert!(Sources::connect(sockets()).is_err(), "the second socket has no listener");
     let two = program(&second, "two", &["b", "c"]);
     let sources = Sources::connect(sockets()).expect("both sockets have listeners");
-    assert_eq!(names(sources.list("").expect("a root")), ["all"]);
-    assert_eq!(names(sources.list("all").expect("a temporary directory")), ["a", "b", "c"]);
+    assert_eq!(names(sources.list("").expect("the root exists")), ["all"]);
+    assert_eq!(names(sources.list("all").expect("the directory exists")), ["a", "b", "c"]);
     assert_eq!(sources.read("all/b").as_deref(), Ok("one all/b\n"));
     assert_eq!(sources.read("all/c").as_deref(), Ok("two all/c\n"));
     assert_eq!(sources.kind("all/c"), Ok(Kind::File { is_writable: true }));
@@ -69,10 +69,10 @@ fn files_of_several_programs_are_merged() {
     // The files of a stopped program are missing until it is restarted.
     drop(one);
     assert_eq!(sources.read("all/b").as_deref(), Ok("two all/b\n"));
-    assert_eq!(names(sources.list("all").expect("a temporary directory")), ["b", "c"]);
+    assert_eq!(names(sources.list("all").expect("the directory exists")), ["b", "c"]);
     drop(two);
     assert_eq!(sources.kind(""), Ok(Kind::Directory));
-    assert_eq!(sources.list("").expect("a root"), []);
+    assert_eq!(sources.list("").expect("the root exists"), []);
     assert_eq!(sources.kind("all"), Err(Errno::ENOENT));
     let _again = program(&second, "again", &["c"]);
     assert_eq!(sources.read("all/c").as_deref(), Ok("again all/c\n"));

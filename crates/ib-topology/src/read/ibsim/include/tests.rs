@@ -16,10 +16,10 @@ fn included_files_are_read_in_place() {
         Ok(Included { name: format!("dir/{name}"), bytes: text.as_bytes().to_vec() })
     };
     let text = "# in parts\nspeed=7\ninclude \"leaf\"\ninclude \"hosts\" # all\nSwitch 2 \"b\"\n";
-    let fabric = ibsim_with("whole", text.as_bytes(), &mut resolver).expect("legal");
+    let fabric = ibsim_with("whole", text.as_bytes(), &mut resolver).expect("valid files");
     assert_eq!(requested, ["whole leaf", "whole hosts", "dir/hosts host"]);
     assert_eq!((fabric.node_count(), fabric.link_count()), (3, 1));
-    let (port, _) = fabric.links().next().expect("a link");
+    let (port, _) = fabric.links().next().expect("the fabric has a link");
     assert_eq!(fabric.port(port).rate.speed, LinkSpeed::Qdr);
 }
 

@@ -123,7 +123,8 @@ impl fmt::Display for PortInfoExtended {
     }
 }
 
-/// Displays the first value. If the second value is true, marks it as not in the specification.
+/// Displays the first field. If the second field is true, appends ` (IBA extension)`: the specification does not list
+/// the value.
 struct Extension<T>(T, bool);
 
 impl<T: fmt::Display> fmt::Display for Extension<T> {
@@ -132,7 +133,7 @@ impl<T: fmt::Display> fmt::Display for Extension<T> {
     }
 }
 
-/// Displays a name. If there is no name, displays a prefix and the number in parentheses.
+/// Displays the first field, a name. If it is `None`, displays the second field, and the third field in parentheses.
 struct Named(Option<&'static str>, &'static str, u8);
 
 impl fmt::Display for Named {

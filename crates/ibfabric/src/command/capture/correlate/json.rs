@@ -1,15 +1,17 @@
-//! JSON output of correlated captures. Times are in microseconds; unknown values are null.
+//! JSON output of correlated captures. A key that ends with `_us` or `_ns` has a time in this unit. Unknown values are
+//! null.
 
 use std::collections::BTreeMap;
 
 use ib_capture::correlate::{
     Clocks, MatchCounts, Message, PERCENTILES, Part, Percentiles, QpEndpoint,
 };
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use ib_report::findings::{Findings, PairFindings};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Report {
     files: Vec<FileReport>,
     captured: u64,
@@ -27,12 +29,12 @@ pub(super) struct Report {
     notes: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FileReport {
     name: String,
     captured: u64,
     overwritten: Option<u64>,
-    /// Number of sent and received packets, as counted by the HCAs.
+    /// Number of packets that the HCAs traced, sent and received together.
     sent: Option<u64>,
     lost: u64,
     foreign: u64,
@@ -41,7 +43,7 @@ struct FileReport {
     end_ns: Option<u64>,
 }
 
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 struct ClockReport {
     state: &'static str,
     offset_us: Option<f64>,
@@ -54,7 +56,7 @@ struct ClockReport {
     packets_backward: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Packets {
     matched: u64,
     sent_only: u64,
@@ -62,13 +64,13 @@ struct Packets {
     sent_again: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EndReport {
     address: String,
     qpn: Option<u32>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PairReport {
     from: EndReport,
     to: EndReport,
@@ -83,7 +85,7 @@ struct PairReport {
     list: Option<Vec<MessageReport>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct MessageReport {
     operation: &'static str,
     psn: u32,
@@ -99,7 +101,7 @@ struct MessageReport {
     total_us: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TimingReport {
     from: String,
     to: String,
@@ -125,7 +127,7 @@ impl Report {
                 end_ns: counts.times.map(|(_, end)| end),
             })
             .collect();
-        // If a file does not record a number, the sum of this number over all files is `None`.
+        // The sum over all files is `None` if one of the files does not record the number.
         let sum =
             |what: fn(&FileReport) -> Option<u64>| files.iter().map(what).sum::<Option<u64>>();
         Self {
@@ -240,4 +242,9 @@ fn spread(spread: &Percentiles) -> BTreeMap<&'static str, f64> {
 
 fn micros(nanos: i64) -> f64 {
     nanos as f64 / 1e3
+}
+
+/// Returns the JSON Schema of the output with `--json`.
+pub(crate) fn schema() -> Schema {
+    crate::schemas::of::<Report>()
 }

@@ -147,7 +147,7 @@ fn print_messages(findings: &Findings, out: &mut Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Writes a duration in a suitable unit.
+/// Returns a duration as text, in microseconds, milliseconds or seconds.
 fn duration(nanos: i64) -> String {
     match nanos {
         0..1_000_000 => format!("{} us", micros(nanos)),

@@ -82,7 +82,7 @@ fn one(mut found: Vec<Program>, args: &ProgramArgs) -> Result<Program, Failure> 
     }
 }
 
-/// Returns the addresses of a program's HCAs.
+/// Returns the addresses of a program's HCAs as text, such as ` at 10.0.0.1 and 10.0.0.2`; empty if it has none.
 fn place(info: &ProgramInfo) -> String {
     match &info.adapters[..] {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! Text output of programs and captures.
+//! Prints running programs and their captures as text.
 
 use std::io::Write as _;
 
@@ -84,7 +84,7 @@ fn print_messages(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> 
 pub(super) fn line(info: &CaptureInfo) -> String {
     let CaptureInfo { capture, file, files, bytes, ended, error, all, queue_pairs, .. } = info;
     let files = if *files > 1 { format!(", {files} files") } else { String::new() };
-    // A capture that ended at its limit did not fail, although later packets were not written.
+    // If a capture ended at its limit without an error, the unwritten packets are those after the limit.
     let is_behind = *ended && error.is_none() && all.unwritten > 0;
     let unwritten = if is_behind { "not written after the limit" } else { "not written" };
     let mut line = format!(

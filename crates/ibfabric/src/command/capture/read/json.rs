@@ -1,10 +1,10 @@
-//! Prints the fields of a packet as JSON, in the order of the packet.
+//! JSON output of the fields of a frame, in the order in which `Fields` holds them.
 
 use ib_capture::dissect::{Fields, Value};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-/// The fields of a packet as a JSON object. Numbers of more than 32 bits are hexadecimal strings, since some JSON
-/// parsers round large numbers.
+/// The fields of a frame as a JSON object. `Value::Wide` becomes a hexadecimal string, since some JSON parsers round
+/// numbers above 2^53.
 pub(super) struct Json<'a>(pub(super) &'a Fields);
 
 impl Serialize for Json<'_> {

@@ -6,9 +6,9 @@ use ib_capture::FrameError;
 use ib_pcap::Statistics;
 
 use super::Found;
-use crate::failure::say;
+use crate::failure::note;
 
-/// A capture interface: the number of its pcapng section, and its number within this section.
+/// A capture interface: the number of the pcapng section, and the number of the interface within the section.
 type Interface = (u32, u32);
 
 /// The counters of a capture file.
@@ -21,7 +21,7 @@ pub(super) struct Summary {
     /// Number of non-RDMA frames per UDP port; frames without a UDP port are not counted here.
     others: BTreeMap<u16, u64>,
     lost: BTreeMap<Interface, u64>,
-    /// The final statistics of each interface, with its name.
+    /// The name of each interface, and its statistics: the last that the file contains.
     interfaces: BTreeMap<Interface, (Option<String>, Statistics)>,
 }
 
@@ -58,16 +58,17 @@ impl Summary {
     pub(super) fn say(&self, file: &str) {
         let Self { frames, packets, .. } = self;
         let foreign = frames - packets;
-        say!(
+        note!(
             "{file}: {frames} frames, {packets} packets, {foreign} non-RDMA; {} missing in the capture",
             self.lost_in_all()
         );
         if self.wrong > 0 {
-            say!("{file}: {} packets with a wrong ICRC", self.wrong);
+            note!("{file}: {} packets with a wrong ICRC", self.wrong);
         }
         for (interface, (name, statistics)) in &self.interfaces {
             let name = name.clone().unwrap_or_else(|| format!("interface {}", interface.1));
-            // If another program wrote the capture, `received` also counts frames that the capture filter rejected.
+            // If another program wrote the capture, `received` counts all frames that the interface has seen,
+            // including those that the capture filter rejected.
             let words = match is_ours(statistics) {
                 true => ["packets of the queue pair", "accepted", "captured", "overwritten", ""],
                 false => ["seen", "accepted", "captured", "missed", "missed by the system"],
@@ -84,22 +85,22 @@ impl Summary {
                 .zip(counts)
                 .filter_map(|(what, count)| count.map(|count| format!("{count} {what}")))
                 .collect();
-            say!("{name}: {}", parts.join(", "));
+            note!("{name}: {}", parts.join(", "));
         }
         if self.packets == 0
             && let Some((port, count)) = self.others.iter().max_by_key(|(_, count)| **count)
         {
             let known = [&[4791], &self.ports[..]].concat();
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-            say!(
+            note!(
                 "found no RoCEv2 at UDP port {}, but {count} frames to port {port}: expected --udp-port {port} if these are RoCEv2",
                 known.join(", ")
             );
         }
     }
 
-    /// Returns the number of missing frames of all interfaces. Frames and interface statistics count the same
-    /// losses, so the larger number of each interface is used.
+    /// Returns the number of frames that are missing from all interfaces. The file counts the same losses at the
+    /// frames and in the interface statistics, so the larger count of each interface is used.
     fn lost_in_all(&self) -> u64 {
         let mut lost = self.lost.clone();
         for (interface, (_, statistics)) in &self.interfaces {
@@ -112,8 +113,8 @@ impl Summary {
     }
 }
 
-/// Returns whether ibfabric wrote the statistics. Its captures have one interface per queue pair, which counts
-/// both directions.
+/// Returns whether ibfabric wrote the statistics. In captures by ibfabric, each queue pair has one interface,
+/// whose statistics count sent and received packets.
 fn is_ours(statistics: &Statistics) -> bool {
     statistics.comments.iter().any(|comment| comment.contains(" packets noted in both directions"))
 }

@@ -6,12 +6,12 @@ use ib_hca::RemoteAddress;
 
 use crate::failure::Failure;
 
-/// How client and server exchange data during a measurement.
+/// The kind of messages that client and server exchange during a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
     /// SENDs from client to server, without replies.
     SendBandwidth = 1,
-    /// RDMA operations of the client, which the server's HCA executes without its program.
+    /// RDMA or atomic operations of the client. The server's HCA executes them without the server program.
     Rdma = 2,
     /// SENDs, each of which is answered by a SEND.
     SendLatency = 3,
@@ -62,7 +62,9 @@ impl Offer {
             4 => Kind::WriteLatency,
             _ => return Err(wrong("requests an unknown measurement")),
         };
-        let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let word = |at: usize| {
+            u32::from_be_bytes(bytes[at..at + 4].try_into().expect("the slice has 4 bytes"))
+        };
         let size = word(8);
         if size > 1 << 30 || kind == Kind::WriteLatency && size == 0 {
             return Err(wrong("requests an invalid size"));
@@ -86,8 +88,8 @@ impl Answer {
             Failure::Unusable(format!("{peer} does not run `ibfabric rdma serve`"))
         })?;
         let (rkey, addr) = bytes.split_at(4);
-        let rkey = u32::from_be_bytes(rkey.try_into().expect("4 bytes"));
-        let addr = u64::from_be_bytes(addr.try_into().expect("8 bytes"));
+        let rkey = u32::from_be_bytes(rkey.try_into().expect("`rkey` has 4 bytes"));
+        let addr = u64::from_be_bytes(addr.try_into().expect("`addr` has 8 bytes"));
         Ok(Self { remote: RemoteAddress { addr, rkey } })
     }
 }

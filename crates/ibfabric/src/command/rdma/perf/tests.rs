@@ -7,7 +7,7 @@ fn latency_memory_is_independent_of_iterations() {
     for nanoseconds in (2_000..=2_000_000).step_by(2) {
         latencies.record(Duration::from_nanos(nanoseconds));
     }
-    // Round trips can take zero time by the clock, or hours if the machine is suspended.
+    // Round trips can take zero time by the clock, or hours if the process is stopped by SIGSTOP.
     latencies.record(Duration::ZERO);
     latencies.record(Duration::from_secs(100_000));
     assert_eq!(latencies.0.distinct_values(), buckets);

@@ -17,9 +17,10 @@ use crate::failure::Failure;
 /// If the server does not reply within this time, the client fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// If the server does not listen yet, the client sends at most this many connection requests, with this pause
-/// after each.
+/// Maximum number of connection requests that the client sends while the server does not listen yet.
 const ATTEMPTS: u32 = 100;
+
+/// The pause after each rejected connection request.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Offsets within the control connection's buffer at which received and sent messages are stored.
@@ -58,7 +59,7 @@ impl Control {
         Ok(this)
     }
 
-    /// Connects a queue pair to measure, as soon as the server listens for it.
+    /// Makes a measured connection for `qp`. Retries while the server does not listen for measured connections yet.
     pub(in super::super) fn connect(
         &self,
         stage: &mut Stage,
@@ -110,7 +111,7 @@ impl Control {
         Ok(found)
     }
 
-    /// Takes the steps after the measurement, in which the client reports the result to the server.
+    /// Performs the steps that follow the measurement, such as reporting the result to the server.
     pub(in super::super) fn part(&self, stage: &mut Stage, rates: &Rates) -> Result<(), Failure> {
         for step in self.program.parting() {
             let message = match step {
@@ -125,7 +126,7 @@ impl Control {
     /// Sends the message of a step, and waits for the reply.
     fn exchange(&self, stage: &mut Stage, step: Step, message: &[u8]) -> Result<Vec<u8>, Failure> {
         let (qp, name) = (self.endpoint.qp, step.name());
-        self.buffer.memory.write(OUT, message).expect("the region has a slot for the message");
+        self.buffer.memory.write(OUT, message).expect("the range is within the region");
         let data = self.buffer.data(OUT, message.len());
         stage.post(qp, (0, false), SendOp::Send { imm: None }, data)?;
         let number = stage.number(qp);
@@ -140,7 +141,7 @@ impl Control {
             }
         };
         let answer = self.buffer.memory.to_vec(IN, received.byte_len as usize);
-        let answer = answer.expect("the region has a slot for the message");
+        let answer = answer.expect("the range is within the region");
         stage.post_receive(qp, 0, self.buffer.data(IN, OUT))?;
         check(step, &answer).map_err(|error| self.wrong(&error))?;
         Ok(answer)

@@ -31,10 +31,10 @@ const SIGNALED: u64 = 64;
 const IN: usize = 0;
 const OUT: usize = 64;
 
-/// All clients.
+/// All perftest clients of the server.
 pub(in super::super) struct Sessions {
     program: PerftestArg,
-    /// The message size of `ib_write_lat`, which clients do not transmit.
+    /// Message size of `ib_write_lat` in bytes. The option --perftest-size sets it, since clients do not transmit it.
     size: usize,
     sessions: BTreeMap<ConnectionId, Session>,
     by_number: BTreeMap<Qpn, ConnectionId>,
@@ -51,14 +51,16 @@ struct Session {
     /// The next steps of the protocol that the server expects, in order.
     steps: VecDeque<Step>,
     queue_pairs: Vec<Endpoint>,
-    /// The buffer that the client writes and reads, followed by the buffer to send from.
+    /// The buffer that the client's requests write and read, followed by the buffer from which the server sends.
+    /// `None` before the first measured connection.
     memory: Option<Buffer>,
     room: usize,
     size: usize,
     remote: RemoteAddress,
     rates: Rates,
-    /// Number of messages that the server has received, and the size of the last one in bytes.
+    /// Number of messages that the server has received.
     received: u64,
+    /// Size in bytes of the last received message.
     length: u32,
     /// Number of messages that the server has sent.
     answered: u64,
@@ -69,8 +71,8 @@ impl Sessions {
         Self { program, size, sessions: BTreeMap::new(), by_number: BTreeMap::new() }
     }
 
-    /// Accepts a connection. It is a connection to measure if the client has announced one, otherwise a control
-    /// connection.
+    /// Accepts a connection: a measured connection if a client at the same address is between the steps `Meet` and
+    /// `Met`, else a control connection.
     pub(in super::super) fn accept(
         &mut self,
         stage: &mut Stage,
@@ -93,7 +95,7 @@ impl Sessions {
         Ok(endpoint)
     }
 
-    /// Returns whether a queue pair belongs to a client.
+    /// Returns true if a queue pair belongs to a perftest client.
     pub(in super::super) fn has(&self, number: Qpn) -> bool {
         self.by_number.contains_key(&number)
     }
@@ -108,7 +110,8 @@ impl Sessions {
         out: &mut Output,
     ) -> Result<(), Failure> {
         let Some(&id) = self.by_number.get(&wc.qp_num) else { return Ok(()) };
-        let session = self.sessions.get_mut(&id).expect("queue pairs belong to a session");
+        let session =
+            self.sessions.get_mut(&id).expect("`by_number` has only connections with a session");
         let advanced = match wc.status {
             WcStatus::WrFlushErr => Ok(()),
             _ => checked(*wc, session.peer).and_then(|wc| session.advance(stage, &wc, out)),
@@ -121,8 +124,8 @@ impl Sessions {
         advanced
     }
 
-    /// Processes the end of a connection. Returns true if it was a control connection; fails if it ended
-    /// before the last step.
+    /// Destroys a client's objects when its control connection has ended. Returns false for any other connection.
+    /// Fails if the client disconnected before the last step.
     pub(in super::super) fn end(
         &mut self,
         stage: &mut Stage,
@@ -168,8 +171,8 @@ impl Sessions {
         self.sessions.values().flat_map(of)
     }
 
-    /// Replies to RDMA WRITEs. The returned errors are protocol errors of clients, whose objects have been
-    /// destroyed.
+    /// Replies to RDMA WRITEs of clients. Returns true if the server sent an RDMA WRITE, and an error for each client
+    /// to which posting failed. Destroys the objects of the failed clients.
     pub(in super::super) fn watch(&mut self, stage: &mut Stage) -> (bool, Vec<Failure>) {
         let (mut moved, mut wrong) = (false, Vec::new());
         for (id, session) in self.sessions.iter_mut().filter(|(_, session)| session.is_watched()) {
@@ -219,7 +222,7 @@ impl Session {
         })
     }
 
-    /// Accepts a connection to measure.
+    /// Accepts a measured connection.
     fn connect(&mut self, stage: &mut Stage, request: &Request) -> Result<Endpoint, Failure> {
         if self.program.is_latency() && !self.queue_pairs.is_empty() {
             return Err(self.wrong("found several queue pairs, expected one for latency"));
@@ -260,8 +263,9 @@ impl Session {
         self.received += 1;
         self.length = wc.byte_len;
         let found = self.queue_pairs.iter().position(|it| stage.number(it.qp) == wc.qp_num);
-        let qp = self.queue_pairs[found.expect("the completion is of one of the queue pairs")].qp;
-        let memory = self.memory.as_ref().expect("queue pairs were created in `new`");
+        let qp =
+            self.queue_pairs[found.expect("the completion belongs to a measured queue pair")].qp;
+        let memory = self.memory.as_ref().expect("`connect` allocated the memory");
         stage.post_receive(qp, 0, memory.data(0, self.room))?;
         if self.program == PerftestArg::SendLat {
             self.answered += 1;
@@ -281,7 +285,7 @@ impl Session {
             .buffer
             .memory
             .to_vec(IN, wc.byte_len as usize)
-            .expect("the region has a slot for the message");
+            .expect("the range is within the region");
         check(step, &said).map_err(|error| self.wrong(&error))?;
         let answer = match step {
             Step::Met if self.queue_pairs.is_empty() => {
@@ -299,21 +303,21 @@ impl Session {
                 self.keys(stage, at).to_bytes()
             }
             Step::Report(at) => {
-                self.rates.take(at, said.try_into().expect("8 bytes"));
+                self.rates.take(at, said.try_into().expect("a report message has 8 bytes"));
                 self.rates.number(at).to_vec()
             }
             _ => opening(step, self.control.mtu),
         };
         let qp = self.control.qp;
         stage.post_receive(qp, 0, self.buffer.data(IN, OUT))?;
-        self.buffer.memory.write(OUT, &answer).expect("the region has a slot for the message");
+        self.buffer.memory.write(OUT, &answer).expect("the range is within the region");
         let data = self.buffer.data(OUT, answer.len());
         stage.post(qp, (0, false), SendOp::Send { imm: None }, data)?;
         if step == Step::Close { self.print(out) } else { Ok(()) }
     }
 
     fn keys(&self, stage: &mut Stage, at: usize) -> Keys {
-        let memory = self.memory.as_ref().expect("queue pairs were created in `new`").remote();
+        let memory = self.memory.as_ref().expect("`connect` allocated the memory").remote();
         Keys {
             out_reads: EndpointOptions::default().responder_resources.into(),
             qpn: stage.number(self.queue_pairs[at].qp).get(),
@@ -350,13 +354,13 @@ impl Session {
         self.program == PerftestArg::WriteLat && self.steps.is_empty()
     }
 
-    /// Polls the last byte of the buffer, which the client increments with each write, and replies with the
-    /// next number.
+    /// Polls for the client's next RDMA WRITE, and replies with an RDMA WRITE. Returns true if the server sent one.
     ///
-    /// The server writes before the client does. The server does not know the number of messages, so it also
-    /// replies to the last message, and the client ignores this reply.
+    /// The last byte of each write is a count: N in the client's write N, and N + 1 in the reply, since the server
+    /// makes the first write. The server does not know the number of messages, so it also replies to the last
+    /// message, and the client ignores this reply.
     fn watch(&mut self, stage: &mut Stage) -> Result<bool, Failure> {
-        let memory = self.memory.as_ref().expect("queue pairs were created in `new`");
+        let memory = self.memory.as_ref().expect("`connect` allocated the memory");
         if self.answered > 0 {
             let last =
                 memory.memory.to_vec(self.size - 1, 1).expect("the range is within the region")[0];

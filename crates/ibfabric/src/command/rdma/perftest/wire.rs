@@ -10,8 +10,10 @@ pub(super) const VERSION: &str = "6.06";
 /// The size in bytes of the message with the protocol version, including the zeros after its text.
 pub(super) const VERSION_LENGTH: usize = 16;
 
-/// The cycle buffer size and the cache line size in bytes, which are sent to the other end.
+/// The cycle buffer size that ibfabric sends to the other end, in bytes.
 pub(super) const CYCLE_BUFFER: u32 = 4096;
+
+/// The cache line size that ibfabric sends to the other end, in bytes.
 const CACHE_LINE: u32 = 64;
 
 /// The parameters of a queue pair, 56 bytes:
@@ -47,19 +49,21 @@ impl Keys {
 
     /// Parses the 56 bytes of keys.
     pub(super) fn parse(bytes: &[u8]) -> Self {
-        let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let word = |at: usize| {
+            u32::from_be_bytes(bytes[at..at + 4].try_into().expect("the slice has 4 bytes"))
+        };
         Self {
             out_reads: word(4),
             qpn: word(8),
             psn: word(12),
             rkey: word(16),
-            vaddr: u64::from_be_bytes(bytes[24..32].try_into().expect("8 bytes")),
-            gid: u128::from_be_bytes(bytes[32..48].try_into().expect("16 bytes")),
+            vaddr: u64::from_be_bytes(bytes[24..32].try_into().expect("the slice has 8 bytes")),
+            gid: u128::from_be_bytes(bytes[32..48].try_into().expect("the slice has 16 bytes")),
         }
     }
 }
 
-/// The bandwidths that a client measured.
+/// The result of a client's bandwidth measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Rates {
     pub(in super::super) size: u64,
@@ -73,7 +77,7 @@ pub(in super::super) struct Rates {
 }
 
 impl Rates {
-    /// Returns the contents of the report message with this index.
+    /// Returns the contents of the report message with index `at`, 0 to 4.
     pub(super) fn number(&self, at: usize) -> [u8; 8] {
         match at {
             0 => self.size.to_be_bytes(),
@@ -84,7 +88,7 @@ impl Rates {
         }
     }
 
-    /// Stores the number that the report message with this index contains.
+    /// Stores the contents of the report message with index `at`, 0 to 4.
     pub(super) fn take(&mut self, at: usize, bytes: [u8; 8]) {
         match at {
             0 => self.size = u64::from_be_bytes(bytes),
@@ -96,7 +100,7 @@ impl Rates {
     }
 }
 
-/// Returns the message to send in a step that precedes the connections to measure.
+/// Returns the message to send in an opening step. Returns zeros for any other step.
 pub(super) fn opening(step: Step, mtu: Mtu) -> Vec<u8> {
     match step {
         Step::Version => {
@@ -130,7 +134,7 @@ pub(super) fn check(step: Step, bytes: &[u8]) -> Result<(), String> {
             Err(format!("found perftest's protocol version {found:?}, expected {VERSION:?}"))
         }
         Step::CycleBuffer | Step::CacheLine => {
-            let found = u32::from_be_bytes(bytes.try_into().expect("4 bytes"));
+            let found = u32::from_be_bytes(bytes.try_into().expect("the message has 4 bytes"));
             if found.is_power_of_two() && found <= 1 << 20 {
                 return Ok(());
             }

@@ -63,7 +63,7 @@ impl Ours {
         }
     }
 
-    /// Processes a received message.
+    /// Processes a received message: posts a new receive, and replies if the client measures the latency of SENDs.
     fn received(&mut self, stage: &mut Stage) -> Result<(), Failure> {
         let (qp, size) = (self.endpoint.qp, self.offer.size as usize);
         stage.post_receive(qp, 0, self.buffer.data(0, size))?;
@@ -76,7 +76,8 @@ impl Ours {
         Ok(())
     }
 
-    /// Polls the last byte of the buffer, which the client increments with each write. Replies to a new write.
+    /// Polls for the client's next RDMA WRITE, whose last byte is the number of the write. If it has arrived, replies
+    /// and returns true.
     pub(super) fn watch(&mut self, stage: &mut Stage) -> bool {
         let size = self.offer.size as usize;
         let expected = (self.answered + 1) as u8;

@@ -4,6 +4,7 @@ use ib_tracer::{
     Component, FabricModel, Hop, Judgement, NodeNumber, Observation, PacketFate, Probe, Reason,
     Suspicion, Verdict, Witness,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Names;
@@ -105,7 +106,7 @@ pub(in super::super) fn detail(
     }
 }
 
-/// Returns a sentence about an unproven hop, and the reason.
+/// Returns a sentence with the reason why a hop is not proven, and the suspects.
 fn suspicion(why: &Suspicion, (names, model): (&Names, &FabricModel)) -> String {
     let reason = reason(&why.reason);
     let mut text = format!("not proven: {reason}");
@@ -154,7 +155,7 @@ pub(super) fn component(it: Component, (names, model): (&Names, &FabricModel)) -
 }
 
 /// Observations of a hop; field names are JSON keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct EvidenceReport {
     probe: &'static str,
     lid: u16,
