@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use crate::{TaskResult, cargo_artifact, root};
 
 /// The command of the self-test.
-const SELF_TEST: &[&str] = &["up", "--check"];
+const SELF_TEST: &[&str] = &["selftest"];
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -118,7 +118,7 @@ fn build(args: &Args) -> Result<Release> {
             let built = cargo_artifact("build", &words, library)?;
             release.install(&built, &format!("lib/ibfabric/lib{library}.so"), 0o644)?;
         }
-        release.install_all("crates/ib-acm-capi/include/infiniband", "include/infiniband")?;
+        release.install_all("crates/ib-acm-capi/include", "include")?;
     }
     release.install_all("docs/man", "share/man/man1")?;
     let completions = [
@@ -165,7 +165,9 @@ impl Release {
 
     /// Copies all files of a directory of the checkout into a directory of the tree.
     fn install_all(&self, from: &str, to: &str) -> Result<()> {
-        for entry in fs::read_dir(root().join(from))? {
+        let directory = root().join(from);
+        let entries = fs::read_dir(&directory);
+        for entry in entries.map_err(|error| format!("{}: {error}", directory.display()))? {
             let entry = entry?;
             let name = entry.file_name();
             self.install(&entry.path(), &format!("{to}/{}", name.to_string_lossy()), 0o644)?;
