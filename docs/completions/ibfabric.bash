@@ -4109,7 +4109,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__selftest)
-            opts="-R -w -q -v -h --engine --seed --script --name --size --nbd --pcap --pcap-payload --json --quiet --verbose --help"
+            opts="-R -w -q -v -h --engine --seed --script --name --size --pcap --pcap-payload --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4136,10 +4136,6 @@ _ibfabric() {
                     return 0
                     ;;
                 --size)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --nbd)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -672,7 +672,6 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l seed -d '
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l script -d 'File of console commands with times: lines of `at TIME COMMAND`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l name -d 'Name of the simulator; the value of `IBSIM_SOCKNAME` for clients, and of `--attach`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l size -d 'Size of the device disk0, in bytes or with the suffix K, M, G or T' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l nbd -d 'NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the user\'s directory for sockets, or for temporary files]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s w -l pcap -d 'Writes the packets of disk0\'s queue pairs, which the self-test captures, to a pcapng file' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l pcap-payload -d 'Bytes of payload to capture of each message, 0 to 4096' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l json -d 'Prints the results of all checks as one JSON object'

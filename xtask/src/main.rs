@@ -35,7 +35,7 @@
 //! | `campaign_guest.rs` | `campaign guest`: READs between a guest's kernel and ibfabric over an impaired wire |
 //! | `wire.rs` | two network namespaces, connected by TAP devices and an impaired wire |
 //! | `miri.rs` | `miri`: runs tests of shared memory under Miri |
-//! | `deb.rs` | `deb`: builds the Debian package |
+//! | `package.rs` | `package`: builds a tarball, a Debian package, a Python wheel and a container image |
 //! | `windows.rs` | `windows`: checks that the client of the ACM service builds for Windows |
 
 mod acm;
@@ -57,7 +57,6 @@ mod cases;
 mod clients;
 mod commands;
 mod conformance;
-mod deb;
 mod docs;
 #[cfg(test)]
 mod figures;
@@ -68,6 +67,7 @@ mod lines;
 mod links;
 mod miri;
 mod nbd;
+mod package;
 mod paths;
 mod pictures;
 mod pyverbs;
@@ -139,8 +139,8 @@ enum Task {
     /// Generates the pictures in README.md: of the self-test, and of the web page in a browser
     /// (tests/browser/README.md).
     Pictures,
-    /// Builds the Debian package; needs `cargo install cargo-deb`.
-    Deb,
+    /// Builds a tarball with the static program, and other packages.
+    Package(package::Args),
     /// Checks that the client of the ACM service builds for Windows; skipped without the target
     /// x86_64-pc-windows-gnu.
     Windows,
@@ -230,7 +230,7 @@ fn main() -> ExitCode {
         Task::Bench { what: Bench::Rtrs(args) } => bench_rtrs::run(&args),
         Task::Bench { what: Bench::Acm(args) } => bench_acm::run(&args),
         Task::Campaign(args) => campaign::run(&args),
-        Task::Deb => deb::run(),
+        Task::Package(args) => package::run(&args),
         Task::Pictures => pictures::run(),
         Task::Miri => miri::run(),
         Task::Windows => windows::run(),
@@ -280,16 +280,24 @@ fn release_artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn s
 
 /// Builds a program or library with `cargo build` and returns its path.
 fn artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    cargo_artifact("build", arguments, name)
+}
+
+/// Builds a program or library with `cargo build` or `cargo rustc`, and returns its path.
+fn cargo_artifact(
+    command: &str,
+    arguments: &[&str],
+    name: &str,
+) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = std::process::Command::new(cargo)
-        .args(["build", "--quiet"])
+        .args([command, "--quiet", "--message-format", "json"])
         .args(arguments)
-        .args(["--message-format", "json"])
         .current_dir(root())
         .stderr(std::process::Stdio::inherit())
         .output()?;
     if !output.status.success() {
-        return Err(format!("`cargo build` of {name} failed").into());
+        return Err(format!("`cargo {command}` of {name} failed").into());
     }
     let is_shared = |path: &&str| path.ends_with(".so");
     String::from_utf8(output.stdout)?
@@ -301,5 +309,5 @@ fn artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::erro
             let library = files.filter_map(|file| file.as_str()).find(is_shared);
             message["executable"].as_str().or(library).map(PathBuf::from)
         })
-        .ok_or_else(|| format!("`cargo build` has not reported the path of {name}").into())
+        .ok_or_else(|| format!("`cargo {command}` has not reported the path of {name}").into())
 }

@@ -25,8 +25,6 @@ pub struct UpConfig {
     pub socket: String,
     /// Size in bytes of the block device.
     pub size: u64,
-    /// The NBD socket of the block device.
-    pub nbd: PathBuf,
     /// The task of the process.
     pub task: Task,
 }
@@ -36,6 +34,8 @@ pub struct UpConfig {
 pub enum Task {
     /// Serves the fabric until a signal stops the process.
     Serve {
+        /// The NBD socket of the block device.
+        nbd: PathBuf,
         /// The TCP address of the page; port 0 stands for any free port, `None` for no page.
         http: Option<SocketAddr>,
         /// Options of the capture of all QPs of the hosts; `None` for no capture.

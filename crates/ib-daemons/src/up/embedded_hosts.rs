@@ -78,7 +78,8 @@ pub(super) struct EmbeddedHosts {
     managed_until: Option<Instant>,
     /// Time of the next search for ports that have no host.
     look: Instant,
-    nbd: PathBuf,
+    /// The NBD socket of the block device; `None` during a self-test.
+    nbd: Option<PathBuf>,
     write: Option<Target>,
     payload: u16,
     size: u64,
@@ -100,13 +101,13 @@ impl EmbeddedHosts {
         }
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&config.seed.to_le_bytes());
-        let (self_test, capture) = match &config.task {
-            Task::SelfTest(self_test) => (Some(self_test), None),
-            Task::Serve { capture, .. } => (None, capture.as_ref()),
+        let (self_test, capture, nbd) = match &config.task {
+            Task::SelfTest(self_test) => (Some(self_test), None, None),
+            Task::Serve { capture, nbd, .. } => (None, capture.as_ref(), Some(nbd.clone())),
         };
         let target = |config: &SelfTestConfig| match &config.pcap {
             Some(path) => Target::named(path.clone()),
-            None => Target::scratch(),
+            None => Target::in_memory(),
         };
         let write = self_test.map(target).transpose()?;
         let engines = config.engine.clone();
@@ -134,7 +135,7 @@ impl EmbeddedHosts {
             deadline: Instant::NEVER,
             managed_until: None,
             look: Instant::ZERO,
-            nbd: config.nbd.clone(),
+            nbd,
             write,
             payload: self_test.map_or(0, |test| test.payload),
             size: config.size,
@@ -238,22 +239,21 @@ impl EmbeddedHosts {
             geometry,
             preferred: 4096,
         };
-        let address = NbdAddress::Unix(self.nbd.clone());
-        let programs = NbdServer::listen(&address, Arc::new([export])).map_err(|error| {
+        let Some(nbd) = self.nbd.clone() else {
+            self.get_ready(sim);
+            return Ok(());
+        };
+        let server = NbdServer::listen(&NbdAddress::Unix(nbd.clone()), Arc::new([export]));
+        self.programs = Some(server.map_err(|error| {
             DaemonError::Failed(format!("{error}; --nbd selects another socket"))
-        })?;
-        self.programs = Some(programs);
+        })?);
         let name = |port: &PortId| sim.node_name(sim.place(*port).0).to_owned();
         let ends = self.ends.clone().map(|ports| ports.iter().map(name).collect::<Vec<_>>());
         let [from, to] = ends.map(|names| names.join(" and "));
         let (mib, paths) = (self.size >> 20, self.ends[0].len());
         let paths = counted(paths, "path");
         self.print_line(format!("{DEVICE}: {mib} MiB at {to}, used by {from} over {paths}"));
-        self.print_line(format!("{DEVICE}: NBD at {}", self.nbd.display()));
-        if let Some(path) = self.record.as_ref().and_then(Record::path) {
-            let line = format!("capture: packets are written to {}", path.display());
-            self.print_line(line);
-        }
+        self.print_line(format!("{DEVICE}: NBD at {}", nbd.display()));
         self.get_ready(sim);
         Ok(())
     }
@@ -297,13 +297,16 @@ impl EmbeddedHosts {
             let node = sim.node_name(sim.place(port).0);
             format!("ibfabric rdma devinfo --attach {name} --node '{node}'")
         });
-        let device = format!("nbdinfo 'nbd+unix:///{DEVICE}?socket={}'", self.nbd.display());
+        let device = self
+            .nbd
+            .as_ref()
+            .map(|nbd| format!("nbdinfo 'nbd+unix:///{DEVICE}?socket={}'", nbd.display()));
         let commands = [
             Some(format!("ibfabric sim ctl --name {name} stats")),
             Some(format!("ibfabric sm ctl --name {name}-sm status")),
             Some(pairs).filter(|_| ports.len() > 1),
             adapter,
-            Some(device).filter(|_| self.programs.is_some()),
+            device.filter(|_| self.programs.is_some()),
         ];
         self.lines.extend(commands.into_iter().flatten().map(|command| format!("  {command}")));
         self.lines.push_back("running until Ctrl-C or SIGTERM".to_owned());
@@ -455,13 +458,13 @@ impl EmbeddedHosts {
 
     /// Answers API requests, and publishes the state of the fabric to the clients that listen for it.
     pub(super) fn show(&mut self, mut view: FabricView<'_>) -> Result<(), DaemonError> {
-        let Some(page) = &mut self.page else { return Ok(()) };
+        let (Some(page), Some(nbd)) = (&mut self.page, &self.nbd) else { return Ok(()) };
         let scene = Scene {
             hosts: &mut self.hosts,
             device: DEVICE,
             pair: self.pair.as_ref(),
             ends: &self.ends,
-            nbd: &self.nbd,
+            nbd,
             programs: self.programs.as_ref().map_or(0, NbdServer::connections),
             is_idle: self.programs.as_ref().is_none_or(NbdServer::is_idle),
             load_generator: &mut self.load_generator,
@@ -495,8 +498,7 @@ impl EmbeddedHosts {
 
     /// Returns the NBD server of the block device, if clients may use it now.
     pub(super) fn nbd_server(&mut self) -> Option<&mut NbdServer> {
-        // NBD clients have to wait for the end of the self-test.
-        self.programs.as_mut().filter(|_| self.self_test.is_none())
+        self.programs.as_mut()
     }
 
     /// Returns true once hosts and block device can be used.

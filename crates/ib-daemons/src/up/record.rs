@@ -12,6 +12,7 @@ use ib_hca::trace::{PacketTrace, Selection, SelectionId};
 use ib_sim::Sim;
 use ib_topology::PortId;
 use ib_types::Instant;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::DaemonError;
 use crate::up::hosts::Hosts;
@@ -42,7 +43,7 @@ pub(super) struct ReadBack {
 /// The file to which captured packets are written.
 pub(super) struct Target {
     file: File,
-    /// Path of the file; `None` for an anonymous file, which only the self-test uses.
+    /// Path of the file; `None` for a file in memory, which only the self-test uses.
     path: Option<PathBuf>,
 }
 
@@ -65,16 +66,12 @@ impl Target {
         Ok(Self { file: file.map_err(failed)?, path: Some(path) })
     }
 
-    /// Creates an anonymous file in the directory of temporary files.
-    pub(super) fn scratch() -> Result<Self, DaemonError> {
-        let directory = std::env::temp_dir();
-        let file = tempfile::tempfile_in(&directory).map_err(|error| {
-            DaemonError::Failed(format!(
-                "cannot create a file for packets in {}: {error}; TMPDIR selects another directory",
-                directory.display()
-            ))
+    /// Creates a file in memory, so that the self-test needs no writable directory.
+    pub(super) fn in_memory() -> Result<Self, DaemonError> {
+        let file = memfd_create("ibfabric-capture", MemfdFlags::CLOEXEC).map_err(|error| {
+            DaemonError::Failed(format!("cannot create a file in memory: {error}"))
         })?;
-        Ok(Self { file, path: None })
+        Ok(Self { file: file.into(), path: None })
     }
 
     fn failed(&self, error: &dyn std::fmt::Display) -> DaemonError {
@@ -116,11 +113,6 @@ impl Record {
             }
         }
         Ok(Self { collector, target, bytes: Vec::new(), due: now, selected })
-    }
-
-    /// Returns the path of the capture file; `None` if the file is anonymous.
-    pub(super) fn path(&self) -> Option<&Path> {
-        self.target.path.as_deref()
     }
 
     pub(super) const fn due(&self) -> Instant {

@@ -30,10 +30,6 @@ pub struct StackArgs {
     /// Size of the device disk0, in bytes or with the suffix K, M, G or T.
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = super::values::size)]
     pub size: u64,
-    /// NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the directory `XDG_RUNTIME_DIR`, or else in the directory
-    /// for temporary files].
-    #[arg(long, value_name = "PATH")]
-    pub nbd: Option<PathBuf>,
 }
 
 /// Arguments of `up`.
@@ -42,6 +38,10 @@ pub struct UpArgs {
     /// The fabric and the block device.
     #[command(flatten)]
     pub stack: StackArgs,
+    /// NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the directory `XDG_RUNTIME_DIR`, or else in the directory
+    /// for temporary files].
+    #[arg(long, value_name = "PATH")]
+    pub nbd: Option<PathBuf>,
     /// Address of the web page: 127.0.0.1 or `::1` [default: 127.0.0.1 and any free port].
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = page_address, conflicts_with = "no_http")]
     pub http: Option<ListenAddress>,

@@ -90,7 +90,12 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
     let found = paths.iter().find_map(|path| std::fs::canonicalize(path).ok());
     let found = found.ok_or_else(|| {
         let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        Failure::Unusable(format!("found no preload library at {}", places.join(" or ")))
+        Failure::Unusable(format!(
+            "found no preload library at {}; `cargo install` does not install it: run \
+             `cargo build --release --package ib-preload` in the repository, and specify \
+             `--library target/release/{LIBRARY}`",
+            places.join(" or "),
+        ))
     })?;
     let mut magic = [0; 4];
     let read = File::open(&found).and_then(|mut file| file.read_exact(&mut magic));

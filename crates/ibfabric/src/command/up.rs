@@ -21,7 +21,11 @@ pub(crate) fn run(args: &UpArgs, output: &mut Output) -> Result<Verdict, Failure
     let page = args
         .http
         .map_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), |listen| listen.with_default_port(0));
-    let task = Task::Serve { http: (!args.no_http).then_some(page), capture: args.capture.own() };
+    let task = Task::Serve {
+        nbd: args.nbd.clone().unwrap_or_else(|| default_nbd_socket(&args.stack.name)),
+        http: (!args.no_http).then_some(page),
+        capture: args.capture.own(),
+    };
     start(&args.stack, args.capture.pcap.as_deref(), task, output)
 }
 
@@ -56,7 +60,6 @@ fn start(
         manager: hosted_options(&args.engine, &format!("{}-sm", args.name)),
         socket: args.name.clone(),
         size: args.size,
-        nbd: nbd_place(args),
         task,
     };
     Ok(ib_daemons::up::run(fabric, &config, output)?.into())
@@ -68,12 +71,11 @@ fn example() -> Fabric {
         .expect("the default fabric can be generated")
 }
 
-/// Returns the path of the NBD socket of disk0.
-fn nbd_place(args: &StackArgs) -> PathBuf {
+/// Returns the default path of the NBD socket of disk0. `name` is the name of the simulator.
+fn default_nbd_socket(name: &str) -> PathBuf {
     let directory = || std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = || directory().filter(|it| it.is_dir()).unwrap_or_else(std::env::temp_dir);
-    let name = format!("ibfabric-{}.nbd", args.name.replace('/', "-"));
-    args.nbd.clone().unwrap_or_else(|| own().join(name))
+    own().join(format!("ibfabric-{}.nbd", name.replace('/', "-")))
 }
 
 /// Returns the name of the fabric that the web page shows.
