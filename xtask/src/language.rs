@@ -58,6 +58,9 @@ pub(crate) struct SampleArgs {
     /// Number of comments and messages to print.
     #[arg(long, default_value_t = 220)]
     count: usize,
+    /// Chooses sentences of documents, of the commands' help and of error messages instead.
+    #[arg(long)]
+    documents: bool,
 }
 
 /// Fails if a file has more idioms than accepted, or a sentence that is too long.
@@ -154,6 +157,9 @@ fn accepted() -> Result<BTreeMap<String, usize>, Box<dyn Error>> {
 
 /// Prints comments and messages that are chosen at random with the given seed, each with the code it belongs to.
 pub(crate) fn sample(args: &SampleArgs) -> TaskResult {
+    if args.documents {
+        return sample_documents(args);
+    }
     let mut all = Vec::new();
     for (file, passages) in read_all()? {
         if file.ends_with(".rs") {
@@ -172,6 +178,32 @@ pub(crate) fn sample(args: &SampleArgs) -> TaskResult {
         }
     }
     Ok(io::stdout().write_all(listing.as_bytes())?)
+}
+
+/// Prints sentences of documents and error messages that are chosen at random with the given seed. The documents in
+/// docs/reference/commands contain the commands' help.
+fn sample_documents(args: &SampleArgs) -> TaskResult {
+    let mut all = Vec::new();
+    for (file, passages) in read_all()? {
+        let source = fs::read_to_string(root().join(&file))?;
+        let lines: Vec<&str> = source.lines().collect();
+        for Passage { line, text } in passages {
+            if !file.ends_with(".rs") {
+                let sentences = sentences::sentences(&text);
+                all.extend(
+                    sentences.into_iter().map(|sentence| format!("{file}:{line}: {sentence}")),
+                );
+            } else if lines.get(line - 1).is_some_and(|line| line.contains("#[error(")) {
+                all.push(format!("{file}:{line}: {text}"));
+            }
+        }
+    }
+    let mut random = ib_types::rng::Rng::new(args.seed);
+    for _ in 0..args.count.min(all.len()) {
+        let chosen = (random.next_u64() % all.len() as u64) as usize;
+        writeln!(io::stdout(), "{}", all.swap_remove(chosen))?;
+    }
+    Ok(())
 }
 
 /// Returns the comments, messages and paragraphs of all files, by file name.

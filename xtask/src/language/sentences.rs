@@ -22,6 +22,24 @@ pub(super) fn is_followed(file: &str) -> bool {
     FOLLOWED.iter().any(|name| file == *name || (name.ends_with('/') && file.starts_with(name)))
 }
 
+/// Returns the sentences of a paragraph that have at least three words. The cells of a table row are one sentence.
+pub(super) fn sentences(text: &str) -> Vec<String> {
+    if text.starts_with('|') {
+        return if text.contains("---") { Vec::new() } else { vec![text.to_owned()] };
+    }
+    let mut found = vec![String::new()];
+    for word in text.split(' ') {
+        if let Some(sentence) = found.last_mut() {
+            sentence.push_str(word);
+            sentence.push(' ');
+        }
+        if word.ends_with(['.', '?', '!']) {
+            found.push(String::new());
+        }
+    }
+    found.iter().map(|it| it.trim().to_owned()).filter(|it| it.split(' ').count() > 2).collect()
+}
+
 /// Returns the sentences of a document that have too many words. Each cell of a table has sentences of its own. A text
 /// in backquotes counts as one word, and the target of a link is ignored.
 pub(super) fn long_sentences(passages: &[Passage]) -> Vec<Long> {
