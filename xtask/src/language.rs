@@ -180,7 +180,8 @@ pub(crate) fn sample(args: &SampleArgs) -> TaskResult {
     Ok(io::stdout().write_all(listing.as_bytes())?)
 }
 
-/// Prints sentences of documents and error messages that are chosen at random with the given seed. The documents in
+/// Prints sentences of documents and error messages that are chosen at random with the given seed: a sentence with its
+/// section, a table row with the table's head, an error message with its item. The documents in
 /// docs/reference/commands contain the commands' help.
 fn sample_documents(args: &SampleArgs) -> TaskResult {
     let mut all = Vec::new();
@@ -188,22 +189,32 @@ fn sample_documents(args: &SampleArgs) -> TaskResult {
         let source = fs::read_to_string(root().join(&file))?;
         let lines: Vec<&str> = source.lines().collect();
         for Passage { line, text } in passages {
+            let before = &lines[..line - 1];
             if !file.ends_with(".rs") {
-                let sentences = sentences::sentences(&text);
-                all.extend(
-                    sentences.into_iter().map(|sentence| format!("{file}:{line}: {sentence}")),
-                );
-            } else if lines.get(line - 1).is_some_and(|line| line.contains("#[error(")) {
-                all.push(format!("{file}:{line}: {text}"));
+                let section = before.iter().rfind(|line| line.starts_with('#')).copied();
+                let table = before.iter().rposition(|line| line.starts_with("|---"));
+                let head = table.filter(|_| text.starts_with('|')).map(|at| lines[at - 1]);
+                for sentence in sentences::sentences(&text) {
+                    let context = section.into_iter().chain(head).map(str::to_owned).collect();
+                    all.push((format!("{file}:{line}: {sentence}"), context));
+                }
+            } else if lines[line - 1].contains("#[error(") {
+                let context = item::lines(&source, line).into_iter().map(str::to_owned).collect();
+                all.push((format!("{file}:{line}: {text}"), context));
             }
         }
     }
+    let mut listing = String::new();
     let mut random = ib_types::rng::Rng::new(args.seed);
     for _ in 0..args.count.min(all.len()) {
         let chosen = (random.next_u64() % all.len() as u64) as usize;
-        writeln!(io::stdout(), "{}", all.swap_remove(chosen))?;
+        let (passage, context) = all.swap_remove(chosen);
+        writeln!(listing, "{passage}")?;
+        for line in context {
+            writeln!(listing, "    | {line}")?;
+        }
     }
-    Ok(())
+    Ok(io::stdout().write_all(listing.as_bytes())?)
 }
 
 /// Returns the comments, messages and paragraphs of all files, by file name.

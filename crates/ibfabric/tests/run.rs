@@ -1,8 +1,8 @@
 //! Runs unmodified libibverbs programs with `ibfabric run`, on two nodes of a simulated fabric and over RoCEv2 on
 //! loopback.
 //!
-//! The programs come from the Debian packages ibverbs-utils, ibverbs-providers and perftest. A missing program is
-//! reported and skipped.
+//! The programs come from the Debian packages ibverbs-utils, ibverbs-providers, perftest, ucx-utils, openmpi-bin and
+//! python3-mpi4py. A missing program is reported and skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -23,7 +23,9 @@ fn library() -> PathBuf {
 fn is_installed(program: &str) -> bool {
     let found = ["/usr/bin", "/usr/sbin"].iter().any(|at| Path::new(at).join(program).exists());
     if !found {
-        eprintln!("skipped: {program} is not installed (Debian: ibverbs-utils, perftest)");
+        eprintln!(
+            "skipped: {program} is not installed (Debian: ibverbs-utils, perftest, ucx-utils, openmpi-bin)"
+        );
     }
     found
 }
@@ -66,8 +68,9 @@ fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
     for _ in 0..50 {
         std::thread::sleep(Duration::from_millis(200));
         let output = on(ports[1], &words).output().expect("the program can be started");
-        let is_early = text(&output.stderr).contains("Couldn't connect")
-            || text(&output.stdout).contains("Couldn't connect");
+        let printed = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        let is_early =
+            ["Couldn't connect", "Connection refused"].iter().any(|it| printed.contains(it));
         client = Some(output);
         if !is_early {
             break;
@@ -146,6 +149,89 @@ fn pingpongs_run_between_two_nodes_and_over_roce() {
             pair(nodes, &[program, "-n", "200", "-F"]);
         }
     }
+}
+
+/// UCX uses two of its transports, `rc_verbs` and `ud_verbs`, over the device. It posts a receive to an SRQ as soon as it
+/// has polled a completion.
+#[test]
+fn ucx_transfers_between_two_nodes_and_over_roce() {
+    if !is_installed("ucx_perftest") {
+        return;
+    }
+    let name = format!("run-ucx-{}", std::process::id());
+    let _simulator = simulator(&name);
+    let fabric = ["host-0", "host-3"].map(|node| ["--attach", &name, "--node", node]);
+    let roce = ["127.0.0.11", "127.0.0.12"].map(|address| ["--roce", address]);
+    let ports = [fabric.each_ref().map(|port| &port[..]), roce.each_ref().map(|port| &port[..])];
+    for test in ["tag_lat", "tag_bw", "stream_bw", "ucp_put_bw", "ucp_get"] {
+        let words = ["env", "UCX_TLS=rc_verbs,ud_verbs", "UCX_NET_DEVICES=rxe0:1", "ucx_perftest"];
+        let words = [&words[..], &["-t", test, "-n", "1000", "-s", "4096"]].concat();
+        for ports in ports {
+            let printed = text(&pair(ports, &words).stdout);
+            assert!(printed.contains("Final:"), "{test} {ports:?}: {printed}");
+        }
+    }
+}
+
+/// Four ranks of Open MPI check the results of collective operations. Each has a node of the fabric.
+#[test]
+fn open_mpi_runs_over_ucx_on_four_nodes() {
+    let program = "
+from array import array
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+size, rank = world.Get_size(), world.Get_rank()
+for length in (1, 1000, 100000):
+    own = array('q', range(rank * length, (rank + 1) * length))
+    total = array('q', [0] * length)
+    world.Allreduce(own, total)
+    assert list(total) == [sum(r * length + i for r in range(size)) for i in range(length)]
+    whole = array('q', [0] * length * size)
+    world.Allgather(own, whole)
+    assert list(whole) == list(range(length * size))
+    world.Barrier()
+print('rank', rank, 'of', size)
+";
+    let has_bindings = Command::new("/usr/bin/python3").args(["-c", "import mpi4py"]).output();
+    if !is_installed("mpirun") || !has_bindings.is_ok_and(|output| output.status.success()) {
+        return;
+    }
+    let name = format!("run-mpi-{}", std::process::id());
+    let (_simulator, directory) = simulator(&name);
+    let script = directory.path().join("ranks.py");
+    std::fs::write(&script, program).expect("the file can be written");
+    let script = script.to_str().expect("the path is UTF-8");
+    let library = library();
+    let library = library.to_str().expect("the path is UTF-8");
+    let rank = format!(
+        "exec {} run --library {library} --attach {name} --node host-$OMPI_COMM_WORLD_RANK -- \
+         /usr/bin/python3 {script}",
+        env!("CARGO_BIN_EXE_ibfabric"),
+    );
+    let output = Command::new("mpirun")
+        .args([
+            "--oversubscribe",
+            "-n",
+            "4",
+            "--mca",
+            "pml",
+            "ucx",
+            "--mca",
+            "btl",
+            "^vader,openib",
+        ])
+        .args(["sh", "-c", &rank])
+        .env("UCX_TLS", "rc_verbs,ud_verbs,self")
+        .env("UCX_NET_DEVICES", "rxe0:1")
+        // mpirun refuses root otherwise.
+        .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
+        .output()
+        .expect("the program can be started");
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    let mut ranks: Vec<&str> = printed.lines().collect();
+    ranks.sort_unstable();
+    assert_eq!(ranks, ["rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::next::next;
 use super::{fail, finish, guarded};
 use crate::errno::Errno;
 use crate::process::process;
+use crate::verbs::DEVICE_NUMBER;
 
 /// Maximum length of a path in bytes, including the terminating zero byte.
 const LONGEST: usize = libc::PATH_MAX as usize;
@@ -187,7 +188,7 @@ macro_rules! redirected {
             ) -> $result {
                 let mut buffer = [0; LONGEST];
                 let path = match redirect(path, &mut buffer) {
-                    Ok(path) => path,
+                    Ok((path, _)) => path,
                     Err(error) => return fail(error, $failed),
                 };
                 next!(
@@ -200,22 +201,71 @@ macro_rules! redirected {
     };
 }
 
+/// Major and minor number of a device.
+type DeviceNumber = (u32, u32);
+
 /// Returns the path that is passed to the C library. For a device, this is a file in this library's
-/// own directory.
-fn redirect(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Result<*const c_char, Errno> {
-    let device: &[u8] = match target(path, buffer) {
-        Target::Same => return Ok(path),
-        Target::Other => return Ok(buffer.as_ptr().cast()),
+/// own directory. Also returns the number of the device.
+fn redirect(
+    path: *const c_char,
+    buffer: &mut [u8; LONGEST],
+) -> Result<(*const c_char, Option<DeviceNumber>), Errno> {
+    let (device, number): (&[u8], _) = match target(path, buffer) {
+        Target::Same => return Ok((path, None)),
+        Target::Other => return Ok((buffer.as_ptr().cast(), None)),
         Target::Failed(error) => return Err(error),
-        Target::Umad => b"/dev/infiniband/umad0\0",
-        Target::Issm => b"/dev/infiniband/issm0\0",
-        Target::Uverbs => b"/dev/infiniband/uverbs0\0",
+        Target::Umad => (b"/dev/infiniband/umad0\0", (231, 0)),
+        Target::Issm => (b"/dev/infiniband/issm0\0", (231, 64)),
+        Target::Uverbs => (b"/dev/infiniband/uverbs0\0", DEVICE_NUMBER),
     };
     let root = guarded(|| process().root())?.to_bytes();
     let whole = buffer.get_mut(..root.len() + device.len()).ok_or(Errno(libc::ENAMETOOLONG))?;
     whole[..root.len()].copy_from_slice(root);
     whole[root.len()..].copy_from_slice(device);
-    Ok(buffer.as_ptr().cast())
+    Ok((buffer.as_ptr().cast(), Some(number)))
+}
+
+/// Changes the result of a function of the `stat` family for a device: the type of the file becomes that of a
+/// character device.
+pub(super) fn describe(number: DeviceNumber, result: c_int, buffer: *mut libc::stat) {
+    if result == 0 && !buffer.is_null() {
+        // SAFETY: the call that returned `result` has filled the structure.
+        unsafe {
+            (*buffer).st_mode = libc::S_IFCHR | 0o666;
+            (*buffer).st_rdev = libc::makedev(number.0, number.1);
+        }
+    }
+}
+
+/// Defines replacements of functions that return the type of the file at a path.
+macro_rules! described {
+    ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*; $($after:ident: $after_kind:ty),*);)*) => {
+        $(
+            $(#[$documentation])*
+            ///
+            /// # Safety
+            /// The caller has to meet the requirements of the C library's function.
+            #[unsafe(no_mangle)]
+            pub(super) unsafe extern "C-unwind" fn $function(
+                $($before: $kind,)* path: *const c_char, buffer: *mut libc::stat $(, $after: $after_kind)*
+            ) -> c_int {
+                let mut place = [0; LONGEST];
+                let (path, number) = match redirect(path, &mut place) {
+                    Ok(found) => found,
+                    Err(error) => return fail(error, -1),
+                };
+                let result = next!(
+                    $name as fn($($kind,)* *const c_char, *mut libc::stat $(, $after_kind)*) -> c_int,
+                    ($($before,)* path, buffer $(, $after)*),
+                    -1
+                );
+                if let Some(number) = number {
+                    describe(number, result, buffer);
+                }
+                result
+            }
+        )*
+    };
 }
 
 redirected! {
@@ -233,33 +283,70 @@ redirected! {
     c"access" access(; mode: c_int) -> c_int = -1;
     /// Replaces `faccessat(2)`.
     c"faccessat" faccessat(directory: c_int; mode: c_int, flags: c_int) -> c_int = -1;
-    /// Replaces `stat(2)`.
-    c"stat" stat(; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `stat64`.
-    c"stat64" stat64(; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `lstat(2)`.
-    c"lstat" lstat(; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `lstat64`.
-    c"lstat64" lstat64(; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `fstatat(2)`.
-    c"fstatat" fstatat(directory: c_int; buffer: *mut c_void, flags: c_int) -> c_int = -1;
-    /// Replaces `fstatat64`.
-    c"fstatat64" fstatat64(directory: c_int; buffer: *mut c_void, flags: c_int) -> c_int = -1;
-    /// Replaces `statx(2)`.
-    c"statx" statx(directory: c_int; flags: c_int, mask: c_uint, buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `__xstat`, which programs linked with glibc before 2.33 call instead of `stat`.
-    c"__xstat" __xstat(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `__xstat64`, which programs linked with glibc before 2.33 call instead of `stat64`.
-    c"__xstat64" __xstat64(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `__lxstat`, which programs linked with glibc before 2.33 call instead of `lstat`.
-    c"__lxstat" __lxstat(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `__lxstat64`, which programs linked with glibc before 2.33 call instead of
-    /// `lstat64`.
-    c"__lxstat64" __lxstat64(version: c_int; buffer: *mut c_void) -> c_int = -1;
     /// Replaces `readlink(2)`.
     c"readlink" readlink(; buffer: *mut c_char, size: size_t) -> ssize_t = -1;
     /// Replaces `readlinkat(2)`.
     c"readlinkat" readlinkat(directory: c_int; buffer: *mut c_char, size: size_t) -> ssize_t = -1;
+}
+
+described! {
+    /// Replaces `stat(2)`.
+    c"stat" stat(;);
+    /// Replaces `stat64`.
+    c"stat64" stat64(;);
+    /// Replaces `lstat(2)`.
+    c"lstat" lstat(;);
+    /// Replaces `lstat64`.
+    c"lstat64" lstat64(;);
+    /// Replaces `fstatat(2)`.
+    c"fstatat" fstatat(directory: c_int; flags: c_int);
+    /// Replaces `fstatat64`.
+    c"fstatat64" fstatat64(directory: c_int; flags: c_int);
+    /// Replaces `__xstat`, which programs linked with glibc before 2.33 call instead of `stat`.
+    c"__xstat" __xstat(version: c_int;);
+    /// Replaces `__xstat64`, which programs linked with glibc before 2.33 call instead of `stat64`.
+    c"__xstat64" __xstat64(version: c_int;);
+    /// Replaces `__lxstat`, which programs linked with glibc before 2.33 call instead of `lstat`.
+    c"__lxstat" __lxstat(version: c_int;);
+    /// Replaces `__lxstat64`, which programs linked with glibc before 2.33 call instead of
+    /// `lstat64`.
+    c"__lxstat64" __lxstat64(version: c_int;);
+}
+
+/// Replaces `statx(2)`.
+///
+/// # Safety
+/// The caller has to meet the requirements of the C library's function.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn statx(
+    directory: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mask: c_uint,
+    buffer: *mut libc::statx,
+) -> c_int {
+    let mut place = [0; LONGEST];
+    let (path, number) = match redirect(path, &mut place) {
+        Ok(found) => found,
+        Err(error) => return fail(error, -1),
+    };
+    let result = next!(
+        c"statx" as fn(c_int, *const c_char, c_int, c_uint, *mut libc::statx) -> c_int,
+        (directory, path, flags, mask, buffer),
+        -1
+    );
+    if let Some((major, minor)) = number
+        && result == 0
+        && !buffer.is_null()
+    {
+        // SAFETY: the call above has filled the structure.
+        unsafe {
+            (*buffer).stx_mode = (libc::S_IFCHR | 0o666) as u16;
+            (*buffer).stx_rdev_major = major;
+            (*buffer).stx_rdev_minor = minor;
+        }
+    }
+    result
 }
 
 #[cfg(test)]

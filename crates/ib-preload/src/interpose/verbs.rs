@@ -8,6 +8,7 @@ use libc::{c_int, c_void};
 
 use super::fail;
 use super::next::{Next, next};
+use super::path::describe;
 use crate::descriptors;
 use crate::errno::Errno;
 use crate::process::process;
@@ -112,20 +113,6 @@ unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_vo
     }
 }
 
-/// Changes the result of `fstat` for a descriptor of a uverbs device: the type becomes that of a
-/// character device.
-fn patch(fd: c_int, result: c_int, buffer: *mut libc::stat) -> c_int {
-    if result == 0 && descriptors::is_verbs(fd) && !buffer.is_null() {
-        let (major, minor) = DEVICE_NUMBER;
-        // SAFETY: the `fstat` call that returned `result` has filled the structure.
-        unsafe {
-            (*buffer).st_mode = (*buffer).st_mode & !libc::S_IFMT | libc::S_IFCHR;
-            (*buffer).st_rdev = libc::makedev(major, minor);
-        }
-    }
-    result
-}
-
 /// Defines replacements for the `fstat` family, whose results contain the type of a descriptor's
 /// file.
 macro_rules! types {
@@ -144,7 +131,10 @@ macro_rules! types {
                     ($($before,)* fd, buffer),
                     -1
                 );
-                patch(fd, result, buffer)
+                if descriptors::is_verbs(fd) {
+                    describe(DEVICE_NUMBER, result, buffer);
+                }
+                result
             }
         )*
     };

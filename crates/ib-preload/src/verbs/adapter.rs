@@ -194,6 +194,12 @@ impl Adapter {
                 }
                 srq.ring.advance();
             }
+        }
+    }
+
+    /// Releases the elements of receives that messages have taken from the SRQs.
+    fn release_receives(&mut self, objects: &mut Objects) {
+        for (_, _, srq) in objects.srqs.iter_mut() {
             srq.ring.release_all_but(self.device.hca().srq_len(srq.id).unwrap_or(0));
         }
     }
@@ -213,6 +219,8 @@ impl Adapter {
 
     /// Moves the completions of the engine into the rings.
     pub(super) fn complete(&mut self, objects: &mut Objects) {
+        // A thread of the program that finds a completion may post another receive at once.
+        self.release_receives(objects);
         let cqs: Vec<(u32, CqId)> =
             objects.cqs.iter_mut().map(|(handle, _, cq)| (handle, cq.id)).collect();
         let mut refused = Vec::new();
