@@ -195,7 +195,8 @@ fn sample_documents(args: &SampleArgs) -> TaskResult {
                 let table = before.iter().rposition(|line| line.starts_with("|---"));
                 let head = table.filter(|_| text.starts_with('|')).map(|at| lines[at - 1]);
                 for sentence in sentences::sentences(&text) {
-                    let context = section.into_iter().chain(head).map(str::to_owned).collect();
+                    let context: Vec<String> =
+                        section.into_iter().chain(head).map(str::to_owned).collect();
                     all.push((format!("{file}:{line}: {sentence}"), context));
                 }
             } else if lines[line - 1].contains("#[error(") {

@@ -165,10 +165,10 @@ pub enum CommandError {
         port: u8,
     },
     /// No cable is plugged into the target.
-    #[error("{0} has no cable: expected one that can be pulled")]
+    #[error("{0} has no cable to pull: expected a target with a cable")]
     NothingToPull(String),
     /// No cable of the target was pulled.
-    #[error("no cable of {0} was pulled: expected one that can be plugged back in")]
+    #[error("no cable of {0} was pulled: expected a target with a pulled cable")]
     NothingPulled(String),
     /// A value is invalid.
     #[error("found {found}, expected {expected}")]

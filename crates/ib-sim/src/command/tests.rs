@@ -189,7 +189,7 @@ fn commands_on_missing_targets_are_refused() {
         ("Unlink s1[0]", "node \"s1\" has no port 0: expected 1 to 4"),
         ("ReLink s1[0]", "node \"s1\" has no port 0: expected 1 to 4"),
         ("Fault s1[0] loss=0.5", "node \"s1\" has no port 0: expected 1 to 4"),
-        ("Unlink s1[1]", "\"s1\"[1] has no cable: expected one that can be pulled"),
+        ("Unlink s1[1]", "\"s1\"[1] has no cable to pull: expected a target with a cable"),
         ("ReLink s1[1]", "no cable of \"s1\"[1] was pulled: expected one"),
         ("ReLink s1", "no cable of \"s1\" was pulled: expected one"),
         ("Misroute s1 0 1", "node \"s1\" has no port 0: expected 1 to 4"),
