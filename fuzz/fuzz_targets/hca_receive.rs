@@ -259,8 +259,8 @@ impl World {
             let operation = bth.opcode.0 & 0x1f;
             let service = bth.opcode.0 >> 5;
             if service != 0 || !(0x0d..=0x12).contains(&operation) {
-                // A BTH does not contain the source QPN. So the PSN is stored for all queue pairs of the transport
-                // service.
+                // A BTH does not contain the source QPN. So the PSN of a request is stored for all queue pairs of its
+                // transport service.
                 let of_service = |at: &usize| match TYPES[*at] {
                     QpType::Rc => service == 0,
                     QpType::Uc => service == 1,

@@ -1,8 +1,9 @@
 //! An RTRS client and server exchange messages over two paths. On one path, bytes are modified.
 //!
 //! Checks that every request completes or fails exactly once. The first byte of the input selects options. Each
-//! following group of five bytes describes a modified packet. The group contains the number of unmodified packets of
-//! the same sender before it, the sender, the offset of the modified byte (two bytes), and the new value.
+//! following group of five bytes describes one modified packet. The first two bytes are the number of packets that its
+//! sender sends unmodified before, and the sender. The others are the offset of the modified byte (two bytes) and its
+//! new value.
 #![no_main]
 
 use std::time::Duration;

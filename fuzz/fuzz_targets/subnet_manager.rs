@@ -86,8 +86,8 @@ fuzz_target!(|data: &[u8]| {
             }
             manager.handle(now, &incoming);
         }
-        // Passes an unsolicited MAD to the SM: the last received MAD or 256 equal bytes. At most seven bytes are
-        // modified.
+        // Passes an unsolicited MAD to the SM: 256 equal bytes, or the MAD that the SM received last. At most seven
+        // bytes are modified.
         if bytes.byte() & 7 == 1 {
             let mut mad = if bytes.byte() & 1 == 0 { last } else { Mad([bytes.byte(); 256]) };
             bytes.spoil(&mut mad);

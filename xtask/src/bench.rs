@@ -14,7 +14,8 @@ use crate::{TaskResult, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Number of runs of ibfabric for each row. OpenSM runs at most as often. The medians are compared.
+    /// Number of runs of ibfabric for each row, which is also the maximum number of runs of OpenSM. The medians are
+    /// compared.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..=99))]
     runs: u16,
@@ -115,7 +116,7 @@ fn with_section(page: &str, heading: Option<&str>, text: &str) -> String {
         Some(heading) => page.find(&format!("\n{heading}\n")).map_or(page.len(), |at| at + 1),
     };
     let rest = &page[start..];
-    // `START` begins with the line end before the next heading. The section ends after this line end.
+    // `START` begins with the line feed before the next heading. This line feed belongs to the section.
     let end = rest.find(START).map_or(page.len(), |at| start + at + 1);
     let before = page[..start].trim_end();
     let after = page[end..].trim_end();

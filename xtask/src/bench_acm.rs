@@ -206,7 +206,11 @@ fn ask(stream: &mut UnixStream, request: &[u8]) -> Result<(), Failed> {
     stream.write_all(request)?;
     let mut answer = [0; ANSWER];
     stream.read_exact(&mut answer)?;
-    if answer[2] != 0 { Err(format!("status {}", answer[2]).into()) } else { Ok(()) }
+    if answer[2] != 0 {
+        Err(format!("the service responds with status {}", answer[2]).into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the number of replies per second if requests are pipelined.

@@ -236,8 +236,8 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
             if is_on {
                 start(binary, pid, 64, None)?;
             } else {
-                // Without a capture, the client handles a control request at this time too, so that the two runs of a
-                // pair differ only in the capture.
+                // In a run without a capture, the client handles this control request instead of the one that starts a
+                // capture. So the two runs of a pair differ only in the capture.
                 ask(binary, pid, &["list"])?;
             }
             let output =

@@ -68,7 +68,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 type Failed = Box<dyn std::error::Error>;
 
-/// A load: the size and number of requests, and the quantity that is measured.
+/// A load of random reads: their size, how many are outstanding, and the quantity that is measured.
 #[derive(Clone, Copy)]
 struct Load {
     bs: &'static str,
@@ -263,7 +263,7 @@ fn report(command: &mut Command) -> Result<Value, Failed> {
 
 /// Parses the JSON object in a program's output. Other text may precede the object.
 fn object(text: &str) -> Result<Value, Failed> {
-    let start = text.find('{').ok_or_else(|| format!("no object in {text}"))?;
+    let start = text.find('{').ok_or_else(|| format!("no JSON object in {text}"))?;
     Ok(serde_json::from_str(&text[start..])?)
 }
 

@@ -75,8 +75,8 @@ pub(crate) fn run(args: &Args) -> TaskResult {
         for window in WINDOWS {
             let mut runs: Vec<Vec<Run>> = simulators.iter().map(|_| Vec::new()).collect();
             for round in 0..usize::from(args.runs) {
-                // Runs the simulators alternately, so that a change of the machine's speed affects both. Each simulator
-                // runs first equally often.
+                // Runs the simulators alternately, so that a change of the machine's speed affects both. Each round
+                // starts with the next simulator.
                 for place in 0..simulators.len() {
                     let at = (place + round) % simulators.len();
                     let (simulator, runs) = (&simulators[at], &mut runs[at]);

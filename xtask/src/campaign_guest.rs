@@ -131,7 +131,7 @@ fn run_cell(
     let mut wire = Wire::to_guest(ends.0, ends.1, cell.impairment, Rng::new(seed).next_u64())?;
     let mut ours = wire.command(0, binary);
     ours.arg("rdma");
-    // The server sends the READs of pings. The client sends the READs of perftest. The sender runs in the guest if
+    // The requester of the READs is the server of a ping, or the client of perftest. It runs in the guest if
     // `kernel_reads` is true.
     let guest_serves = match cell.programs {
         Programs::Ping => cell.kernel_reads,

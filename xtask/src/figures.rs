@@ -26,7 +26,8 @@ fn figures(text: &str) -> Vec<(String, f64)> {
 /// many decimals as the quoted figure has.
 fn is_measured(quoted: &(String, f64), measured: &[f64]) -> bool {
     let decimals = quoted.0.split_once('.').map_or(0, |(_, digits)| digits.len());
-    let half = 0.5 * 10_f64.powi(-i32::try_from(decimals).expect("few decimals")) * 1.000_001;
+    let half =
+        0.5 * 10_f64.powi(-i32::try_from(decimals).expect("decimals fit an `i32`")) * 1.000_001;
     measured
         .iter()
         .any(|value| [*value, value / 1000.0].iter().any(|value| (value - quoted.1).abs() <= half))
@@ -65,7 +66,7 @@ fn quoted_figures_are_those_of_the_benchmarks() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(checked > 10, "{checked} figures");
+    assert!(checked > 10, "only {checked} figures were found");
 }
 
 #[test]

@@ -22,7 +22,7 @@ const STALL: &str = "completer_retry_err has grown by 1,";
 /// The message of a perftest program that has completed but could not determine the guest's clock rate.
 const NO_CLOCK: &str = "Can't produce a report";
 
-/// Number of last lines of a fault that are printed, in addition to its first line.
+/// How many lines at the end of a fault are printed, in addition to its first line.
 const SHOWN: usize = 8;
 
 /// Parameters of the runs in guests.
@@ -89,7 +89,7 @@ impl Guests<'_> {
                     &mut results.failed
                 }) += 1;
             }
-            // A crash of the guest is visible only on its console.
+            // The kernel log cannot be read after a crash of the guest. The console shows the crash.
             let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
             fs::write(directory.join("kernel-log"), log)?;
             fs::write(directory.join("console"), guest.console())?;

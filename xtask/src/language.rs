@@ -8,7 +8,7 @@
 //! | `text` | extracts comments and messages of Rust files, and prose of documents |
 //!
 //! `xtask/language.txt` contains the accepted number of idioms of each file. A file must not have more idioms than
-//! this. A file that is not listed must have none.
+//! accepted. A file that is not listed must have none.
 
 use std::collections::BTreeMap;
 use std::error::Error;

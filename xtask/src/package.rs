@@ -26,7 +26,8 @@ pub(crate) struct Args {
     /// Packages to build in addition to the tarball.
     #[arg(value_enum)]
     formats: Vec<Format>,
-    /// Runs the self-test of every package; the static program runs it in an empty root directory, as nobody.
+    /// Runs the self-test of every package. The static program runs it as the user `nobody`, in an empty root
+    /// directory.
     #[arg(long)]
     check: bool,
     /// Cargo profile of the build.
@@ -176,7 +177,7 @@ impl Release {
     }
 }
 
-/// Writes the tarball and returns its file name. Equal trees of a commit result in equal tarballs.
+/// Writes the tarball and returns its file name. Two builds of one commit with equal trees result in equal tarballs.
 fn tar(release: &Release) -> Result<String> {
     let time =
         output_of(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()))?;

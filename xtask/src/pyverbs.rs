@@ -41,7 +41,7 @@ const EXPECTED_HEAD: &str = "\
 /// Tests that fail, and why.
 const FAILING: [(&str, &str); 1] = [(
     "test_qpex.QpExTestCase.test_qp_ex_rc_atomic_write",
-    "librxe offers ATOMIC WRITE, which the soft RoCE of Linux 6.1 does not implement either",
+    "librxe offers ATOMIC WRITE, which neither ibfabric nor the soft RoCE of Linux 6.1 implements",
 )];
 
 /// Maximum duration of the tests on one link layer.
@@ -157,12 +157,13 @@ fn expected() -> Result<Vec<(String, Layer)>> {
 fn unpack(from: &Path, to: &Path) -> Result<()> {
     let missing = |error| format!("{}: {error}; install python3-pyverbs", from.display());
     let entries = fs::read_dir(from).map_err(missing)?;
-    // The tests import each other both as modules of the package `tests` and without a package.
+    // The tests become the package `tests`. They also import `args_parser` without a package, so this module is copied
+    // twice.
     let package = to.join("tests");
     fs::create_dir_all(&package)?;
     for entry in entries {
         let path = entry?.path();
-        let name = path.file_name().ok_or("an entry of a directory has a name")?.to_string_lossy();
+        let name = path.file_name().ok_or("a directory entry has no name")?.to_string_lossy();
         match name.strip_suffix(".gz") {
             Some(name) => {
                 let file = File::create(package.join(name))?;
@@ -201,8 +202,8 @@ impl Lab {
             Layer::Ethernet => vec!["--roce", "127.0.0.1"],
             Layer::Infiniband => vec!["--attach", &name, "--node", "host-1"],
         };
-        // The address and the simulator's sockets are of a network namespace of its own for RoCEv2 only: the simulator
-        // listens in the namespace of this task.
+        // The tests over RoCEv2 run in a new network namespace. The tests over InfiniBand stay in the namespace of this
+        // task, because the simulator listens there.
         let mut command = match layer {
             Layer::Ethernet => {
                 let mut command = Command::new("unshare");
@@ -224,7 +225,8 @@ impl Lab {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        let mut child = command.spawn().map_err(|error| format!("unshare: {error}"))?;
+        let mut child =
+            command.spawn().map_err(|error| format!("cannot start the tests: {error}"))?;
         let until = Instant::now() + LIMIT;
         while child.try_wait()?.is_none() {
             if Instant::now() > until {

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     let expected = write(&file)?;
     let names: Vec<&str> = fields(&expected);
     let rows = read(&file, &names)?;
-    // tshark does not show checksums after some payloads that it cannot decode, so they are optional.
+    // tshark does not show checksums after some payloads that it cannot decode, so the comparison requires none.
     let mut outcome = compare(&expected, &rows, &names, |_| false)?;
     outcome.print("every operation code");
     if outcome.checksums <= outcome.hidden {

@@ -262,9 +262,9 @@ impl Relay {
 /// Corrupts a RoCEv2 frame. Changes one bit, or up to eight bytes, in the UDP ports or after the UDP header. Sets the
 /// UDP checksum to zero.
 ///
-/// The ICRC covers the IPv4 identification, which UDP sockets do not report to the receiver. Half of the frames get an
-/// ICRC that is correct for an identification that ibfabric's HCAs do not send. A receiver with a UDP socket detects
-/// their corruption only if it rejects such identifications.
+/// The ICRC covers the IPv4 identification, which UDP sockets do not report to the receiver. So ibfabric's receiver
+/// accepts the ICRC of every identification that ibfabric's HCAs send. Half of the frames get an ICRC that is correct
+/// for an identification that these HCAs do not send. The receiver must drop these frames.
 fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const IP: usize = 14;
     const UDP: usize = IP + 20;
@@ -272,7 +272,7 @@ fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const ICRC: usize = 4;
     let before = frame.to_vec();
     let end = frame.len() - ICRC;
-    // `place` is an offset after the UDP ports. If it is in the UDP length or checksum, `at` is four bytes lower, in
+    // The UDP length and checksum are not corrupted. If `place` is in these four bytes, `at` is four bytes lower, in
     // the UDP ports.
     let place = UDP + 4 + rng.next_u64() as usize % (end - BTH + 4);
     let at = if place < BTH { place - 4 } else { place };

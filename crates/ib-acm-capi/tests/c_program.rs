@@ -41,7 +41,7 @@ fn install(directory: &Path) {
     }
 }
 
-/// Returns options of the C compiler that define the sizes and offsets of the library's structures.
+/// Returns compiler options that define C macros with the sizes and offsets of the library's structures.
 fn layouts() -> Vec<String> {
     let layouts = [
         ("ENDPOINT", size_of::<Endpoint>()),

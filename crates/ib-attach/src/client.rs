@@ -64,7 +64,7 @@ pub enum AttachError {
         what: String,
     },
     /// The simulator did not respond in time.
-    #[error("the simulator {name} does not answer")]
+    #[error("the simulator {name} did not respond within {} s", RESPONSE_TIMEOUT.as_secs())]
     Silent {
         /// Name of the simulator.
         name: String,
@@ -76,8 +76,10 @@ pub enum AttachError {
         name: String,
     },
     /// A system call failed.
-    #[error("{doing}: {source}")]
+    #[error("{doing} for the simulator {name}: {source}")]
     Io {
+        /// Name of the simulator.
+        name: String,
         /// The operation that failed.
         doing: &'static str,
         /// The error of the operating system.
@@ -85,8 +87,8 @@ pub enum AttachError {
     },
 }
 
-fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> AttachError {
-    move |source| AttachError::Io { doing, source }
+fn failed(name: &str, doing: &'static str) -> impl FnOnce(io::Error) -> AttachError {
+    move |source| AttachError::Io { name: name.to_owned(), doing, source }
 }
 
 /// Connects to a simulator.
@@ -105,8 +107,9 @@ fn call(base: &str) -> Result<OwnedFd, AttachError> {
 fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>), AttachError> {
     let name = base.to_owned();
     let mut files = [poll::watched(socket.as_fd(), false)];
-    poll::wait_any(&mut files, RESPONSE_TIMEOUT.as_millis() as i32).map_err(failed("waiting"))?;
-    match seqpacket::receive(socket).map_err(failed("receiving a response"))? {
+    poll::wait_any(&mut files, RESPONSE_TIMEOUT.as_millis() as i32)
+        .map_err(failed(base, "waiting"))?;
+    match seqpacket::receive(socket).map_err(failed(base, "receiving a response"))? {
         Received::Message(ServerMessage::Refused { why }, _) => {
             Err(AttachError::Refused { name, why })
         }
@@ -127,7 +130,7 @@ pub fn locate(options: &AttachOptions) -> Result<Option<ResolvedPort>, AttachErr
     let socket = call(base)?;
     let name = options.node.clone().unwrap_or_default();
     let question = ClientMessage::Resolve { number: 0, name };
-    seqpacket::request(&socket, &question, &[]).map_err(failed("sending a request"))?;
+    seqpacket::request(&socket, &question, &[]).map_err(failed(base, "sending a request"))?;
     match answer(&socket, base)? {
         (ServerMessage::Resolved { place, .. }, _) => Ok(place.map(Into::into)),
         _ => {
@@ -164,7 +167,7 @@ impl AttachedPort {
         let socket = call(base)?;
         let classes = class.into().iter().map(|class| class.0).collect();
         let hello = ClientMessage::Hello { version: VERSION, node: node.clone(), classes };
-        seqpacket::request(&socket, &hello, &[]).map_err(failed("sending the hello"))?;
+        seqpacket::request(&socket, &hello, &[]).map_err(failed(base, "sending the hello"))?;
         let malformed = |what| AttachError::Malformed { name: base.clone(), what };
         let (port, files) = match answer(&socket, base)? {
             (ServerMessage::Welcome { version: VERSION, port }, files) => (port, files),
@@ -180,7 +183,7 @@ impl AttachedPort {
             return Err(malformed(format!("found {count} descriptors, expected 3")));
         };
         let files = Files { memory, bells: [simulator, client] };
-        let rings = Rings::open(files, Side::Client).map_err(failed("mapping the rings"))?;
+        let rings = Rings::open(files, Side::Client).map_err(failed(base, "mapping the rings"))?;
         let details = PortDetails::try_from(port).map_err(malformed)?;
         Ok(Self {
             name: base.clone(),
@@ -217,7 +220,8 @@ impl AttachedPort {
     /// Fails if the simulator has disconnected, or sent an invalid message.
     pub fn receive_messages(&mut self) -> Result<(), AttachError> {
         loop {
-            match seqpacket::receive(&self.socket).map_err(failed("receiving a message"))? {
+            let received = seqpacket::receive(&self.socket);
+            match received.map_err(failed(&self.name, "receiving a message"))? {
                 Received::Empty => return Ok(()),
                 Received::Disconnected => {
                     return Err(AttachError::Gone { name: self.name.clone() });
@@ -251,7 +255,8 @@ impl AttachedPort {
         self.questions += 1;
         let number = self.questions;
         let question = ClientMessage::Resolve { number, name: name.to_owned() };
-        seqpacket::request(&self.socket, &question, &[]).map_err(failed("sending a request"))?;
+        seqpacket::request(&self.socket, &question, &[])
+            .map_err(failed(&self.name, "sending a request"))?;
         let end = clock::now() + RESPONSE_TIMEOUT;
         loop {
             self.receive_messages()?;
@@ -265,7 +270,7 @@ impl AttachedPort {
                 return Err(AttachError::Silent { name: self.name.clone() });
             }
             let mut files = [poll::watched(self.socket.as_fd(), false)];
-            poll::wait_any_for(&mut files, left).map_err(failed("waiting"))?;
+            poll::wait_any_for(&mut files, left).map_err(failed(&self.name, "waiting"))?;
         }
     }
 
@@ -316,8 +321,8 @@ impl AttachedPort {
         Ok(())
     }
 
-    /// Waits until a frame or message arrives, a slot is free (if `wants_room` is true), `until` is reached, or the
-    /// bell of `alarm` is rung. Processes the messages that arrive.
+    /// Waits until a frame or message arrives, a slot is free (if `wants_room` is true), `until` is reached, or
+    /// `alarm` becomes readable. Processes the messages that arrive.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected or sent an invalid message, or if a system call
@@ -339,7 +344,7 @@ impl AttachedPort {
             poll::watched(alarm.map_or(none, AsFd::as_fd), false),
         ];
         let count = if alarm.is_some() { 3 } else { 2 };
-        poll::wait_any_for(&mut files[..count], left).map_err(failed("waiting"))?;
+        poll::wait_any_for(&mut files[..count], left).map_err(failed(&self.name, "waiting"))?;
         let [bell, socket, _] = files.map(|file| file.revents != 0);
         self.end_wait([bell, socket])
     }

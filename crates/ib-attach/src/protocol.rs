@@ -11,7 +11,7 @@ pub const BLOCKS: u8 = 1 << BLOCK_BITS;
 /// Number of upper bits of a queue pair number that select the block.
 const BLOCK_BITS: u8 = 2;
 
-/// Returns the block of queue pair numbers with the index `number`. Each HCA of a port has one block.
+/// Returns block `number` of the queue pair numbers. Each HCA that shares a port uses one block.
 ///
 /// # Panics
 /// Panics if `number` is not less than [`BLOCKS`].

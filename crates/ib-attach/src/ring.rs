@@ -1,9 +1,9 @@
 //! Two rings of slots in shared memory, one per direction.
 //!
-//! A ring has one producer and one consumer. The producer counts the slots that it has put in, the
-//! consumer those that it has taken out. Both counters wrap. Each process writes one counter and
+//! A ring has one producer and one consumer. The producer counts the slots that it has filled, and the
+//! consumer counts the slots that it has emptied. Both counters wrap. Each process writes one counter and
 //! reads the other, so that no lock is needed. Before a process sleeps, it sets a flag and checks
-//! the ring once more. A process that has put in or taken out slots checks the flags of the other process
+//! the ring once more. A process that has filled or emptied slots checks the flags of the other process
 //! (`Rings::flush`). If a flag is set, it signals the event counter of the sleeping process.
 
 use std::io;
@@ -32,9 +32,9 @@ const LENGTH: usize = START + 2 * SLOTS as usize * SLOT;
 /// Offsets of a ring's counters and flags. Each has its own cache line.
 const PUT: usize = 0;
 const TAKEN: usize = 64;
-/// Flag: the consumer sleeps until the producer puts a slot into the ring.
+/// Flag: the consumer sleeps until the producer fills a slot.
 const CONSUMER_SLEEPS: usize = 128;
-/// Flag: the producer sleeps until the consumer takes a slot out of the ring.
+/// Flag: the producer sleeps until the consumer empties a slot.
 const PRODUCER_SLEEPS: usize = 192;
 /// Size of the counters and flags of a ring in bytes.
 const NUMBERS: usize = 256;
@@ -134,7 +134,7 @@ pub(super) struct Rings {
     /// Event counters: `own` wakes this process, `other` the other process.
     own: OwnedFd,
     other: Bell,
-    /// True if this process has put in or taken out slots since the last [`Rings::flush`].
+    /// True if this process has filled or emptied slots since the last [`Rings::flush`].
     has_unannounced: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Prints the steps into which a long write with FUA and a read are divided.
+//! Prints the steps into which two commands are divided: a long write with FUA, and a read without FUA.
 //!
 //! ```text
 //! $ cargo run -p ib-block --example steps

@@ -1,5 +1,5 @@
-//! Block devices without I/O: their geometry, commands, and the division of commands into steps that the device
-//! supports.
+//! Model of a block device: its geometry, its commands, and the division of a command into steps that the device
+//! supports. The crate performs no I/O.
 //!
 //! | module | holds |
 //! |---|---|

@@ -217,8 +217,8 @@ impl Collector {
         INTERFACE + STATISTICS + name.next_multiple_of(4) as u64
     }
 
-    /// Returns the number of a queue pair's interface. If the section does not have the interface
-    /// yet, writes it.
+    /// Returns the ID of a queue pair's pcapng interface; `None` if no section has begun. If the section does not have
+    /// the interface yet, writes the interface block. `place` is an index of [`INTERFACE_SUFFIXES`].
     fn interface(&mut self, source: usize, place: usize) -> Option<u32> {
         let writer = self.writer.as_mut()?;
         let Source { name, interfaces, .. } = &mut self.merge.sources[source];

@@ -10,7 +10,7 @@
 //! | `matching` | packets of both captures, matched by PSN |
 //! | `clock` | [`Clocks`]: offset and drift, from the fastest packets of both directions |
 //! | `message` | [`Message`]: messages and the [`Part`]s of their latency |
-//! | `event` | [`EventKind`]: events on queue pairs, between which the time is measured |
+//! | `event` | [`EventKind`]: events on queue pairs; [`Correlation::timing`] measures times between events |
 //! | `percentiles` | [`Percentiles`]: percentiles of times |
 //!
 //! ```
@@ -211,8 +211,8 @@ fn align(flows: &[Flow], streams: &mut [Stream]) {
             streams[view].align(lane, first);
         }
     }
-    // If no requests were captured, aligns the responses in the receiver's capture with those in
-    // the sender's capture.
+    // The loop above aligns the responses of a flow with the requests of the flow in the other direction. If there is
+    // no such flow, aligns the responses captured at their receiver with the responses captured at their sender.
     for flow in flows.iter().filter(|flow| flow.back.is_none()) {
         if let [Some(sent), Some(received)] = flow.views
             && let Some(first) = streams[sent].first[RESPONSES]

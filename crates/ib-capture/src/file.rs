@@ -31,7 +31,7 @@ pub enum FrameError {
     #[error("not RoCEv2: {0}")]
     Network(PacketError),
     /// The UDP destination port is not a port of RoCEv2. Holds this port.
-    #[error("UDP port {0}")]
+    #[error("UDP port {0}: expected 4791 or a port given by --udp-port")]
     Port(u16),
     /// The ERF record does not contain an InfiniBand packet.
     #[error("{0}")]
@@ -48,7 +48,7 @@ pub enum FrameError {
         headers: usize,
     },
     /// The frame is longer than any packet can be. Holds its length.
-    #[error("frame of {0} bytes: longer than any packet")]
+    #[error("frame of {0} bytes: expected at most {LONGEST}")]
     Long(usize),
 }
 

@@ -16,7 +16,7 @@ pub enum CmError {
         id: ConnectionId,
     },
     /// The connection is in a state that does not allow the call.
-    #[error("{call}: connection {id} is in state {state}")]
+    #[error("{call}: connection {id} is in state {state}, which does not allow the call")]
     WrongState {
         /// The name of the method that the consumer called.
         call: &'static str,
@@ -65,7 +65,7 @@ pub enum CmError {
         service: ServiceId,
     },
     /// The maximum number of connections or SIDR requests is reached.
-    #[error("the limit of {limit} {what} is reached")]
+    #[error("the CM has {limit} {what}, its maximum: wait until one has ended")]
     Full {
         /// The kind of objects whose number is limited: connections or SIDR requests.
         what: &'static str,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ib_os::alarm::Bell;
 
-/// How long to wait for the response to a request.
+/// Time for which [`RequestSender::request`] waits for the response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Callback that gets the response; `None` if the request was dropped.

@@ -14,7 +14,7 @@ use crate::message::note;
 /// Options of an HCA at a port of a simulated fabric.
 #[derive(Clone, Debug)]
 pub struct PortOptions {
-    /// Selects the simulator, and the port of its fabric to which the HCA is attached.
+    /// The simulator, and the port of its fabric to which the HCA is attached.
     pub port: AttachOptions,
     /// Upper limit of the path MTU; `None` for the limit of the port only.
     pub mtu: Option<Mtu>,

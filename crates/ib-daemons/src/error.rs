@@ -16,10 +16,10 @@ pub enum DaemonError {
     #[error("{0}")]
     Interrupted(String),
     /// The daemon failed and has already printed the message.
-    #[error("the error was reported already")]
+    #[error("the cause was already printed to standard error")]
     Reported,
     /// The reader of standard output has disconnected.
-    #[error("the output is closed")]
+    #[error("the reader of standard output has disconnected")]
     OutputClosed,
 }
 

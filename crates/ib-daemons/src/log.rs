@@ -50,7 +50,7 @@ struct Inner {
     target: Target,
     /// True if lines of level [`SYSTEM`] are also printed on standard output, as OpenSM does.
     echoes: bool,
-    /// Receives each logged line, in addition to the target.
+    /// Callback for each logged line, in addition to `target`.
     listener: Option<Listener>,
 }
 

@@ -214,7 +214,7 @@ impl Device {
         &self.name
     }
 
-    /// Returns the port number on the node; 1 on Ethernet.
+    /// Returns the number of the port to which the HCA is attached; 1 on Ethernet.
     #[must_use]
     pub fn port_number(&self) -> u8 {
         self.attached().map_or(1, |port| port.details().port.number)
@@ -313,8 +313,8 @@ impl Device {
     /// there was any work.
     ///
     /// Each call sends before it receives. Responses to received packets, such as acknowledgements,
-    /// are sent by the next call, together with requests that the caller posts in between. Before a
-    /// caller pauses, it has to [`wait`](Self::wait), or to call this function until it returns
+    /// are sent by the next call, together with requests that the caller has posted by then. Before
+    /// a caller pauses, it has to [`wait`](Self::wait), or to call this function until it returns
     /// `false`.
     ///
     /// # Errors
@@ -428,13 +428,13 @@ impl Device {
 
     /// Sets a callback for packets that are dropped because their UDP checksum is zero
     /// ([`RoceOptions::allow_zero_checksum`]). After each batch of received packets that contains such packets, the
-    /// callback gets the sender of the last one.
+    /// callback gets the sender of the last such packet.
     pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
         self.callbacks.refused = Some(Box::new(take));
     }
 
-    /// Ends a trace selection ([`Hca::select`]). Before that, passes waiting packet readers of
-    /// traced queue pairs to the callback of [`Self::on_traced`].
+    /// Ends a trace selection ([`Hca::select`]). Before that, passes the packet readers that were
+    /// not passed yet to the callback of [`Self::on_traced`].
     pub fn deselect(&mut self, selection: SelectionId) {
         self.hand_over_traces();
         self.engines.hca.deselect(selection);

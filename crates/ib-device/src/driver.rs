@@ -65,7 +65,7 @@ struct Shared {
     commands: SegQueue<Command>,
     /// Events of the HCA.
     events: ArrayQueue<DeviceEvent>,
-    /// True if the driver thread sleeps, or is about to.
+    /// True if the driver thread sleeps or is about to sleep.
     is_sleeping: AtomicBool,
     is_ending: AtomicBool,
     bell: Bell,
@@ -401,7 +401,7 @@ impl DriverThread {
         while let Some(command) = self.shared.commands.pop() {
             moved = true;
             // If an earlier request of the same send or receive queue waits for queue space, this
-            // request waits, too. So the requests keep their order.
+            // request waits behind it. So the requests keep their order.
             if self.has_to_wait(&command) {
                 self.waiting.push_back(command);
             } else {

@@ -117,7 +117,7 @@ pub enum ConnectError {
         mtu: Option<Mtu>,
     },
     /// The peer does not respond.
-    #[error("{peer} does not answer")]
+    #[error("{peer} does not respond to the connection request: expected an HCA at this address")]
     Unreachable {
         /// Address of the peer.
         peer: SocketAddr,
@@ -142,13 +142,13 @@ pub enum ConnectError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// This HCA's connection manager has refused a call, for example because the connection request has expired.
-    #[error("connecting: {0}")]
+    #[error("connection manager: {0}")]
     Cm(#[from] CmError),
     /// The state or attributes of the queue pair cannot be changed.
-    #[error("programming the queue pair: {0}")]
+    #[error("modifying the queue pair: {0}")]
     Modify(#[from] ModifyError),
     /// The queue pair does not exist.
-    #[error("there is no such queue pair")]
+    #[error("the queue pair of the connection does not exist")]
     NoSuchQp,
     /// A system call failed.
     #[error("driving the HCA: {0}")]

@@ -40,7 +40,7 @@ const SHORT: usize = 256;
 pub struct SimDeviceOptions {
     /// Maximum number of packets in flight per connection, 8 to 4,194,304.
     pub window: u32,
-    /// Seed of keys, queue pair numbers and PSNs, combined with the port GUID.
+    /// Seed that, combined with the port GUID, determines keys, queue pair numbers and PSNs.
     pub seed: [u8; 32],
 }
 

@@ -54,7 +54,7 @@ impl WcStatus {
         Self::RnrRetryExcErr,
     ];
 
-    /// Returns the name of the status in libibverbs, in lower case and without the prefix.
+    /// Returns the name of the status in libibverbs, in lower case and without the prefix `IBV_WC_`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,7 +115,8 @@ impl WcOpcode {
         Self::RecvRdmaWithImm,
     ];
 
-    /// Returns the name of the opcode in libibverbs, in lower case and without the prefix.
+    /// Returns the name of the opcode in libibverbs, in lower case and without the prefix `IBV_WC_`. The name `reg_mr`
+    /// is that of the kernel's `IB_WC_REG_MR`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

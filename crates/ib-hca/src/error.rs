@@ -65,7 +65,7 @@ pub enum DestroyError {
     #[error("the {0} does not exist")]
     NoSuch(&'static str),
     /// The object is still in use: for example, a queue pair uses the CQ.
-    #[error("the {0} is in use")]
+    #[error("the {0} is in use: destroy or detach the objects that use it first")]
     InUse(&'static str),
 }
 
@@ -92,7 +92,7 @@ pub enum GroupError {
 #[non_exhaustive]
 pub enum PostError {
     /// The queue pair or shared receive queue does not exist.
-    #[error("the queue does not exist")]
+    #[error("the queue pair or shared receive queue does not exist")]
     NoSuchQueue,
     /// The queue pair is in a state in which no requests can be posted.
     #[error("the queue pair is in state {found:?}: expected {expected}")]
@@ -138,7 +138,9 @@ pub enum PostError {
         most: u64,
     },
     /// The transport of the queue pair does not support the operation, or a READ or atomic has inline data.
-    #[error("a queue pair of type {0:?} does not support the operation")]
+    #[error(
+        "a queue pair of type {0:?} does not support the operation, or the operation does not allow inline data"
+    )]
     Operation(QpType),
     /// The buffer for the original value of an atomic operation does not have 8 bytes.
     #[error("the buffer for the original value has {0} bytes: expected 8")]

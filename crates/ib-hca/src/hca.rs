@@ -86,7 +86,7 @@ struct RoundRobin {
 
 impl RoundRobin {
     /// Ends the burst of the queue pair at the front of `ready`. If this queue pair has more packets to send, the
-    /// caller passes its ID as `requeued`, and it moves to the back.
+    /// caller passes its ID as `requeued`, and the queue pair moves to the back.
     fn end_burst(&mut self, requeued: Option<QpId>) {
         self.ready.pop_front();
         self.ready.extend(requeued);
@@ -336,7 +336,7 @@ impl Hca {
                 && qp.tracer.is_some()
             {
                 qp.note_sent(now, route, writer);
-                // The cost of recording packets counts as sent packets in the burst of the traced queue pair. So the
+                // The cost of recording shortens the burst of the traced queue pair by packets of equal cost. So the
                 // trace delays no other queue pair.
                 if let Some(tracer) = &mut qp.tracer {
                     let left = BURST.saturating_sub(self.scheduler.burst);

@@ -4,9 +4,10 @@
 //! races with a write returns a mixture of old and new bytes. Completions order the accesses of the HCA and of the
 //! application.
 //!
-//! Because of these concurrent accesses, no Rust reference to the bytes ever exists. Relaxed atomic loads and stores
-//! copy the bytes in and out, with bounds checks. Copies of 256 bytes or more use the processor's string instruction
-//! `rep movsb`. Miri cannot execute this instruction, so under Miri all copies use atomics.
+//! Because the HCA and the application access the bytes concurrently, no Rust reference to the bytes ever exists.
+//! Relaxed atomic loads and stores copy the bytes in and out, with bounds checks. Copies of 256 bytes or more use the
+//! processor's string instruction `rep movsb`. Miri cannot execute this instruction, so under Miri all copies use
+//! atomics.
 #![allow(unsafe_code, reason = "bytes shared by the HCA and the application cannot be a slice")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -43,9 +44,10 @@ pub struct OutOfMemory {
 
 /// Error: a range exceeds the memory, or is not aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the range of {length} bytes at offset {offset} is misaligned or exceeds the memory of {size} bytes"
-)]
+#[error("the range of {length} bytes at offset {offset} {}", match offset.checked_add(*length) {
+    Some(end) if end <= *size => "is misaligned: expected an offset that is a multiple of 8".to_owned(),
+    _ => format!("exceeds the memory of {size} bytes"),
+})]
 pub struct OutOfBounds {
     /// Offset of the range in bytes.
     pub offset: usize,

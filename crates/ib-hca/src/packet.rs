@@ -60,7 +60,8 @@ impl<'b> Writer<'b> {
             return Ok(0);
         };
         let length = length.min(most).min(MOST_PAYLOAD);
-        // Copies of fixed sizes take only a few instructions. Excess bytes that they copy are overwritten later.
+        // Both copies below have a fixed size, so each takes only a few instructions. Bytes copied beyond the headers
+        // or the payload are overwritten later or never read.
         self.head[..MOST_HEADERS].copy_from_slice(&self.buffer[..MOST_HEADERS]);
         let payload = &mut self.head[self.length..];
         read(&mut payload[..length])?;

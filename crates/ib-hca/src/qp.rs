@@ -58,7 +58,7 @@ pub(crate) struct Qp {
     pub(crate) is_listed: bool,
     /// Earliest expiry time for which the HCA's timer heap has an entry of this queue pair.
     pub(crate) timer: Option<Instant>,
-    /// True if the last packet was a short message that was sent ahead of a queued acknowledgement.
+    /// True if the last sent packet was a short message, sent ahead of a queued acknowledgement.
     has_led: bool,
     /// True if `AsyncEvent::SqDrained` was reported in the current state.
     is_drained: bool,

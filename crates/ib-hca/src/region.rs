@@ -30,7 +30,7 @@ impl AccessFlags {
 
     /// Memory windows may be bound to the region.
     pub const MW_BIND: Self = Self(1 << 4);
-    /// Peers address the first byte of a type 2 memory window by 0.
+    /// In requests of peers, the addresses of a type 2 memory window start at 0.
     pub const ZERO_BASED: Self = Self(1 << 5);
 
     /// All flags that permit reads and writes.
@@ -69,8 +69,8 @@ pub enum RegionError {
     /// The protection domain does not exist.
     #[error("the protection domain does not exist")]
     NoSuchPd,
-    /// The memory region does not exist.
-    #[error("the memory region does not exist")]
+    /// The memory region does not exist. In a fast registration: or belongs to another protection domain.
+    #[error("the memory region does not exist, or belongs to another protection domain")]
     NoSuchMr,
     /// Access flags that are unknown, or that permit remote writes or atomics without local writes.
     #[error("access flags {:#x}: expected known flags, and remote write or atomic only with local write", .0.0)]
@@ -96,10 +96,14 @@ pub enum RegionError {
         length: usize,
     },
     /// The region is not a fast-registration region, already has a valid key, or has no memory to reopen.
-    #[error("the region is not a closed fast-registration region with memory")]
+    #[error(
+        "the region is not a fast-registration region, its key is already valid, or it has no memory to reopen"
+    )]
     NotFast,
     /// The region is a fast-registration region, which cannot be re-registered.
-    #[error("the region is a fast-registration region: expected one with a fixed key")]
+    #[error(
+        "the region is a fast-registration region, which cannot be re-registered: expected one of `reg_mr`"
+    )]
     Fast,
     /// Memory windows are bound to the region. The value is their number.
     #[error("{0} memory windows are bound to the region: unbind them first")]
@@ -114,18 +118,24 @@ pub enum RegionError {
 /// Reason why a key does not permit an access to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The key is not the valid key of a region.
-    #[error("key {0:#010x} belongs to no open memory region")]
+    /// The key is not the valid key of a region or memory window.
+    #[error("key {0:#010x} is not a valid key of a memory region or memory window")]
     Unknown(u32),
-    /// The region belongs to another protection domain.
-    #[error("the region of key {0:#010x} belongs to another protection domain")]
+    /// The region or memory window belongs to another protection domain.
+    #[error(
+        "the memory region or window of key {0:#010x} belongs to another protection domain than the queue pair"
+    )]
     OtherPd(u32),
     /// The access flags of the region do not permit the operation. In an invalidation: the key is not the valid key of
     /// a fast-registration region.
-    #[error("the region of key {0:#010x} does not permit this operation")]
+    #[error(
+        "the memory region or window of key {0:#010x} does not permit this operation: check its access flags, type and state"
+    )]
     Access(u32),
-    /// The range exceeds the region.
-    #[error("the range of {length} bytes at {address:#x} exceeds the region of key {key:#010x}")]
+    /// The range exceeds the region or memory window.
+    #[error(
+        "the range of {length} bytes at {address:#x} exceeds the memory region or window of key {key:#010x}"
+    )]
     Range {
         /// The key.
         key: u32,

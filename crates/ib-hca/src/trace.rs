@@ -49,14 +49,14 @@ pub(crate) struct PacketTracer {
     debt: usize,
 }
 
-/// Cost of recording a packet, including the work of the collector. The unit is the cost of sending a byte.
+/// Cost of recording a packet and of copying it out of the ring later. The unit is the cost of sending a byte.
 const COST: usize = 256;
 
 /// Recording this many bytes costs as much as sending one byte.
 const RECORDED_PER_SENT: usize = 4;
 
-/// Maximum of `debt`, whose unit is the cost of sending a byte. Without a maximum, `debt` would grow indefinitely in a
-/// queue pair that only receives.
+/// Maximum of [`PacketTracer::debt`]. The unit is the cost of sending a byte. The debt is charged to sent bursts, so it
+/// would grow indefinitely in a queue pair that only receives.
 const MOST_DEBT: usize = 1 << 20;
 
 /// Cost of sending a packet without payload. The unit is the cost of sending a byte.
@@ -125,11 +125,12 @@ impl PacketTracer {
         self.options.payload.into()
     }
 
-    /// Returns how many packets of `length` bytes cost as much as the debt, at most `most`. The caller counts them as
-    /// sent in the queue pair's burst. Their cost is subtracted from the debt.
+    /// Charges the cost of recording packets (`debt`) to a burst of the queue pair. Returns how many packets of
+    /// `length` bytes cost as much, at most `most`. The caller counts these packets as sent in the burst. Their cost is
+    /// subtracted from `debt`.
     #[inline]
     pub(crate) fn settle(&mut self, length: usize, most: u32) -> u32 {
-        // Avoids the division in the usual case: the debt is less than the cost of one packet.
+        // Avoids the division in the usual case: `debt` is less than the cost of sending one packet.
         if self.debt < BARE + length {
             return 0;
         }

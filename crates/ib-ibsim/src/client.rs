@@ -52,7 +52,9 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 #[non_exhaustive]
 pub enum ClientError {
     /// No server listens.
-    #[error("no simulator listens at {server} after {seconds:.1} s: {source}")]
+    #[error(
+        "no simulator listens on {server} after {seconds:.1} s: {source}; expected a running `ibfabric sim` or ibsim"
+    )]
     NoServer {
         /// Address of the server.
         server: String,
@@ -90,7 +92,7 @@ pub enum ClientError {
         source: MessageError,
     },
     /// The name of the node is too long for the message.
-    #[error("the name {node:?} has {} bytes, expected at most 31", node.len())]
+    #[error("the node name {node:?} has {} bytes: expected at most 31", node.len())]
     Node {
         /// Name of the node.
         node: String,
@@ -175,13 +177,19 @@ impl Client {
         let what = if node.is_empty() {
             "a client at the first node".to_owned()
         } else {
-            format!(
-                "a client at node {node:?}: there is no such node, or no room for one more client"
-            )
+            format!("a client at node {node:?}")
+        };
+        let explained = |error| match error {
+            ClientError::Refused { server, what } => {
+                let what = format!("{what}: there is no such node, or no room for one more client");
+                ClientError::Refused { server, what }
+            }
+            error => error,
         };
         let id = client.sockets.id();
         let connect = Connect { id, queue_pair: 0, is_sm: false, node };
-        let answer = client.exchange(kind::CONNECT, &connect.to_bytes(), &what)?;
+        let answer = client.exchange(kind::CONNECT, &connect.to_bytes(), &what);
+        let answer = answer.map_err(explained)?;
         // ibsim returns the client's number in the payload only; the header of its reply has client
         // 0.
         let connected = Connect::parse(&answer.payload);
@@ -191,9 +199,9 @@ impl Client {
         let port_guid = client.query_port_guid();
         client.port_guid = port_guid.map_err(failed("querying the NodeInfo of the port"))?;
         if attach.is_sm {
-            // A separate message sets IsSM, not the flag of the connect message. For that flag, ibsim
-            // neither sets IsSM nor sends trap 144. Other servers would set IsSM before this client
-            // can receive, so the first queries of other SMs would be lost.
+            // IsSM is set by a separate message instead of the flag in the connect message. If that flag is set, ibsim
+            // neither sets IsSM nor sends trap 144. Other servers would set IsSM before this client can receive, so the
+            // first queries of other SMs would be lost.
             client.set_is_sm(true)?;
         }
         Ok(client)

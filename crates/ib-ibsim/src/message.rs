@@ -56,7 +56,7 @@ pub mod kind {
 #[non_exhaustive]
 pub enum MessageError {
     /// The size of a datagram is wrong.
-    #[error("found {found} bytes, expected {expected}")]
+    #[error("the datagram has {found} bytes: expected {expected}")]
     Length {
         /// Size of the datagram in bytes.
         found: usize,
@@ -64,13 +64,13 @@ pub enum MessageError {
         expected: usize,
     },
     /// A control message starts with a wrong magic number.
-    #[error("found {found:#010x} at byte 0, expected 0xdeadbeef")]
+    #[error("the magic number at byte 0 is {found:#010x}: expected 0xdeadbeef")]
     Magic {
         /// The number that was found.
         found: u32,
     },
     /// A size within the message is too large.
-    #[error("found {found} at byte {at}, expected a length of at most {most}")]
+    #[error("the length at byte {at} is {found}: expected at most {most}")]
     Payload {
         /// Offset of the size field in the message, in bytes.
         at: usize,
@@ -143,8 +143,9 @@ pub struct Connect {
     pub queue_pair: u32,
     /// True if the port shall have `IsSM`.
     pub is_sm: bool,
-    /// Name or description of the node: in a request, the node to attach to (empty for the first
-    /// node); in a reply, the node to which the server has attached the client.
+    /// Name or description of the node. In a request, this is the node to attach to; an empty name
+    /// stands for the first node. In a reply, it is the node to which the server has attached the
+    /// client.
     pub node: String,
 }
 

@@ -27,8 +27,8 @@ use socket::{ControlSocket, DataSocket, Sender, bound_ports};
 /// Maximum number of queued messages for a client that does not read.
 const MAX_QUEUED: usize = 65_536;
 
-/// After this many control messages in succession, the server reads waiting MADs, so that control messages cannot
-/// hold them up.
+/// After this many control messages in succession, the server reads waiting MADs, so that control messages cannot delay
+/// MADs indefinitely.
 const CONTROL_TURNS: u32 = 4;
 
 /// Maximum number of clients.

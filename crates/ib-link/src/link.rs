@@ -49,7 +49,7 @@ pub enum Incoming {
 #[non_exhaustive]
 pub enum LinkError {
     /// The peer has closed the link.
-    #[error("{peer} has closed the link")]
+    #[error("the link to {peer} is closed: the simulator has exited, or the device was removed")]
     Closed {
         /// The name of the peer: a simulator or a device.
         peer: String,

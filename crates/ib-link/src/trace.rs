@@ -147,13 +147,13 @@ pub trait PacketSource {
 
     /// Returns the number of packets that were overwritten before they were read.
     ///
-    /// The number includes only packets that were recorded before the last returned packet. After
-    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture, the number
-    /// includes all overwritten packets.
+    /// The result counts only overwritten packets that the HCA recorded before the last returned packet. After
+    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture, the result counts all overwritten
+    /// packets.
     fn overwritten(&self) -> PacketCounts;
 
-    /// Returns the number of packets that the HCA recorded, but that are not part of the capture: no
-    /// trigger followed them, or too many packets lie between them and the trigger.
+    /// Returns the number of recorded packets that are not part of the capture. No trigger followed them, or too many
+    /// packets lie between them and the trigger.
     fn skipped(&self) -> PacketCounts {
         PacketCounts::default()
     }

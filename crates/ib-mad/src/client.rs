@@ -10,9 +10,8 @@ use crate::{CallError, Completion, Failure, Message, Request, Requester, Request
 
 /// Drives a requester on a link until a request ends, and returns its completion.
 ///
-/// Returns `None` if no request is outstanding. Received MADs that do not belong to the requester are dropped. ACKs
-/// are passed to the link before the function returns, but some links do not send them until their next
-/// [`MadLink::wait`].
+/// Returns `None` if no request is outstanding. Received MADs that do not belong to the requester are dropped. ACKs are
+/// passed to the link before the function returns, but some links do not send ACKs until their next [`MadLink::wait`].
 ///
 /// # Errors
 /// Fails if the link fails.

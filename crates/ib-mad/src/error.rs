@@ -37,7 +37,7 @@ pub enum StartError {
 #[non_exhaustive]
 pub enum Failure {
     /// No response or ACK was received in time.
-    #[error("no response to {attempts} attempts within {waited:?}")]
+    #[error("no response or ACK to {attempts} attempts within {waited:?}")]
     TimedOut {
         /// The number of attempts, including the first one.
         attempts: u32,
@@ -51,13 +51,13 @@ pub enum Failure {
         attempts: u32,
     },
     /// The requester or responder that returns this error has aborted an RMPP transfer.
-    #[error("the RMPP transfer was aborted: {status}")]
+    #[error("the RMPP transfer was aborted locally: {status}")]
     Aborted {
         /// The RMPP status that states the cause, for example a protocol violation.
         status: RmppStatus,
     },
     /// The peer has stopped or aborted an RMPP transfer.
-    #[error("the peer has aborted the RMPP transfer: {status}")]
+    #[error("the peer has stopped or aborted the RMPP transfer: {status}")]
     Refused {
         /// The RMPP status with which the peer stopped or aborted the transfer.
         status: RmppStatus,

@@ -60,8 +60,8 @@ pub struct RequesterCounters {
     pub retries: u64,
     /// Responses without an outstanding request: late or duplicate ones.
     pub late: u64,
-    /// Responses that have the transaction ID of a request but do not match it: their class, method, attribute or
-    /// source differs, or the request's state does not expect them.
+    /// Responses that have the transaction ID of a request but do not match the request. The class, method, attribute
+    /// or source differs, or the request does not expect the response in its state.
     pub foreign: u64,
     /// MADs of requests that the link has reported as lost.
     pub lost: u64,
@@ -278,7 +278,8 @@ impl Requester {
         true
     }
 
-    /// Counts a late response. If it is a duplicate segment of a completely received response, acknowledges it.
+    /// Counts a late response. If the datagram is a duplicate segment of a completely received response, acknowledges
+    /// the segment.
     fn handle_late(&mut self, low: u32, datagram: &Datagram, kind: Kind) {
         self.counters.late += 1;
         let mad = &datagram.mad;

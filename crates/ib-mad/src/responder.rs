@@ -63,7 +63,7 @@ impl Default for ResponderConfig {
 
 /// An event of a responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "nearly all events are requests of one MAD")]
+#[expect(clippy::large_enum_variant, reason = "nearly all events are `Request`, the large variant")]
 pub enum ResponderEvent {
     /// A request was received. If the response is late or lost, the same request is received again.
     Request(Message),
@@ -144,9 +144,9 @@ impl Responder {
     /// Returns true if the MAD or loss concerns a responder: a request, an RMPP control MAD of a requester, or the loss
     /// of an unacknowledged segment. Other input is ignored.
     ///
-    /// The loss of a segment expires the ACK timer. The next [`Responder::handle_timeout`] retransmits the segment, or
-    /// fails the response if no retry is left. Several losses before that call count as one retry. The loss of a
-    /// response of one MAD is ignored, because the requester repeats its request.
+    /// If a segment is lost, the ACK timer expires at once. The next [`Responder::handle_timeout`] retransmits the
+    /// segment, or fails the response if no retry is left. Several losses before that call count as one retry. The loss
+    /// of a response of one MAD is ignored, because the requester repeats its request.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let datagram = match incoming {
             Incoming::Received(datagram) => datagram,

@@ -11,7 +11,8 @@ use super::wire::{self, flags, handshake, info, option, reply};
 /// Maximum length in bytes of the data of an option.
 const MAX_OPTION: u32 = 8 << 10;
 
-/// If an option is refused, at most this many bytes of its data are skipped. If there are more, the connection ends.
+/// If an option is refused, at most this many bytes of its data are skipped. If its data is longer, the connection
+/// ends.
 const MAX_SKIPPED: u32 = 16 << 20;
 
 /// Length in bytes of the header of an option, which precedes its data.

@@ -63,7 +63,7 @@ impl NbdRequest<'_> {
 #[non_exhaustive]
 pub enum NbdError {
     /// The client has sent unknown flags.
-    #[error("the client has flags {0:#x}: expected at most {expected:#x}", expected = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES)]
+    #[error("the client has sent the handshake flags {0:#x}: expected only bits of {expected:#x}", expected = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES)]
     ClientFlags(u32),
     /// The client has not chosen a device in time.
     #[error("the client has not chosen a device in time")]
@@ -89,7 +89,9 @@ pub enum NbdError {
     },
     /// The client has chosen an unknown device with [`EXPORT_NAME`](wire::option::EXPORT_NAME), an option that has no
     /// error reply.
-    #[error("there is no device {0:?}")]
+    #[error(
+        "the client has chosen device {0:?}: expected an exported device, or an empty name for the first"
+    )]
     NoExport(String),
     /// The magic number of a request is invalid.
     #[error("found request magic {0:#x}: expected {expected:#x}", expected = wire::REQUEST_MAGIC)]

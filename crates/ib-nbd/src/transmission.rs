@@ -10,7 +10,7 @@ use super::session::{MAX_DATA, NbdError, PendingRequest, RequestToken, Session, 
 use super::wire::{self, HEADER, chunk, command, command_flags as flag, error};
 use ib_block::{Command, CommandError, Errno, Operation, ReadData};
 
-/// If a write is refused, at most this many bytes of its data are skipped. If there are more, the connection ends.
+/// If a write is refused, at most this many bytes of its data are skipped. If its data is longer, the connection ends.
 const MAX_SKIPPED: u32 = 128 << 20;
 
 impl Session {
@@ -102,7 +102,7 @@ impl Session {
             command::WRITE_ZEROES => (Operation::WriteZeroes, flag::FUA | flag::NO_HOLE),
             _ => return Err((error::EINVAL, "unknown request type")),
         };
-        // Some clients set FUA even for requests on which it has no effect, so it is accepted for all requests.
+        // Some clients set FUA even for requests on which FUA has no effect, so the flag is accepted for all requests.
         if request.flags & !(allowed | flag::FUA) != 0 {
             return Err((error::EINVAL, "unsupported request flags"));
         }

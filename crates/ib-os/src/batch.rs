@@ -33,7 +33,7 @@ impl<const SIZE: usize> Batch<SIZE> {
             .map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: SIZE });
         let mut headers = vectors.each_mut().map(header);
         // SAFETY: the headers point to `BATCH` live buffers of `SIZE` bytes each, which nothing else uses during the
-        // call; no address, control data or timeout is passed.
+        // call. The call gets no address, control data or timeout.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),

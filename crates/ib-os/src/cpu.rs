@@ -23,7 +23,7 @@ mod tests {
     #[test]
     fn number_of_the_processor_is_valid() {
         let count = super::count();
-        assert!(super::current() < count, "{} of {count}", super::current());
+        assert!(super::current() < count, "processor {} of {count}", super::current());
         // The thread runs only on the processor to which its affinity is restricted.
         let mut set = rustix::thread::CpuSet::new();
         let own = rustix::thread::sched_getaffinity(None).expect("the system reports the affinity");

@@ -19,7 +19,7 @@ struct Shared<T> {
     works: SegQueue<Work<T>>,
     /// True if the queue may contain work.
     pending: AtomicBool,
-    /// Rings the alarm on which the driver thread waits.
+    /// Bell of the alarm on which the driver thread waits.
     bell: Mutex<Bell>,
     /// True if the inbox was dropped.
     has_ended: AtomicBool,
@@ -31,7 +31,7 @@ pub struct Inbox<T> {
     alarm: Alarm,
 }
 
-/// The other threads' end of the work queue, with which they run closures in the driver thread.
+/// Handle of other threads to the work queue, with which they run closures in the driver thread.
 pub struct Handle<T>(Arc<Shared<T>>);
 
 impl<T> Clone for Handle<T> {

@@ -94,7 +94,7 @@ pub enum Order {
 /// Termination signals.
 const ENDS: [(i32, Order); 2] = [(SIGTERM, Order::End), (SIGINT, Order::End)];
 
-/// The caught signals of a process, and their [`Order`]s. Each caught signal rings a bell.
+/// The signals that a process catches, and the [`Order`] of each signal. A signal that arrives rings a [`Bell`].
 #[derive(Debug)]
 pub struct Orders(Vec<(Order, Arc<AtomicBool>)>);
 
@@ -131,8 +131,8 @@ impl Orders {
             if order == Order::End {
                 note(signal)?;
             }
-            // The signal handler sets the flag of the order before it rings the bell, so that the woken thread finds
-            // the flag set.
+            // The signal handler sets the flag `given` before it rings the bell, so that the woken thread finds the
+            // flag set.
             signal_hook::flag::register(signal, Arc::clone(&given))?;
             signal_hook::low_level::pipe::register(signal, bell.file()?)?;
             orders.push((order, given));
@@ -140,7 +140,7 @@ impl Orders {
         Ok(Self(orders))
     }
 
-    /// Returns an order whose signal has arrived, and forgets the signal. Returns `None` if no signal has arrived.
+    /// Returns the order of a signal that has arrived and was not returned yet; `None` if there is no such signal.
     pub fn take(&mut self) -> Option<Order> {
         let given = self.0.iter().find(|(_, given)| given.swap(false, Ordering::SeqCst));
         given.map(|&(order, _)| order)

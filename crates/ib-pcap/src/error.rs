@@ -48,7 +48,7 @@ pub enum WriteError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A packet or statistics refer to an interface that was not written before them.
-    #[error("interface {found} is not in the file: expected one of the {count} written before")]
+    #[error("interface {found} does not exist: {count} interfaces were written so far")]
     NoSuchInterface {
         /// Number of the interface.
         found: u32,
@@ -66,7 +66,9 @@ pub enum WriteError {
         limit: usize,
     },
     /// The captured size of a packet exceeds its original size.
-    #[error("{captured} bytes captured of a packet of {original}: expected no more than it has")]
+    #[error(
+        "the captured size is {captured} bytes: expected at most {original}, the original size"
+    )]
     CapturedTooLong {
         /// Number of captured bytes of the packet.
         captured: usize,

@@ -2,7 +2,7 @@
 
 /// Link type of an interface.
 ///
-/// The numbers are those of the tcpdump group's registry of link-layer header types.
+/// The value is a number from the tcpdump group's registry of link-layer header types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkType(pub u16);
 

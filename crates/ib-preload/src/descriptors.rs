@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::errno::Errno;
 
-/// Descriptors that only the library uses are not below this number, unless the process may not open as many. Programs
-/// use low numbers: they may pass them to `dup2` without having opened them.
+/// Minimum number of a descriptor that only the library uses, unless half of the process's descriptor limit is lower.
+/// Lower numbers are left to the program, which may pass them to `dup2` without having opened them.
 const INTERNAL: i32 = 512;
 
-/// Returns the lowest number of a descriptor that only the library uses: at most half of the process's limit.
+/// Returns the minimum number of a descriptor that only the library uses: at most half of the process's descriptor
+/// limit.
 fn lowest_internal() -> i32 {
     // SAFETY: the call takes a number only.
     let limit = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
     i32::try_from(limit / 2).map_or(INTERNAL, |half| half.clamp(0, INTERNAL))
 }
 
-/// Runs a closure that opens descriptors which only the library uses. While it runs, all lower numbers are in use.
+/// Runs a closure that opens descriptors which only the library uses. While the closure runs, all numbers below
+/// [`lowest_internal`] are in use.
 pub(crate) fn open_internal<T>(open: impl FnOnce() -> T) -> T {
     let lowest = lowest_internal();
     let mut placeholders = Vec::new();

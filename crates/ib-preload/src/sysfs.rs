@@ -1,8 +1,8 @@
 //! Files under `/sys/class/infiniband` and `/sys/class/infiniband_mad`, in a private directory that is removed when the
 //! process exits.
 //!
-//! When a program uses one of these files, the library queries the variable attributes (LID, state,
-//! P_Keys) from the simulator and rewrites their files, at most every 5 ms.
+//! When a program uses a file in this directory, the library queries the variable attributes (LID, state, P_Keys) from
+//! the simulator. It then rewrites the files of these attributes. It does both at most every 5 ms.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

@@ -224,7 +224,7 @@ fn flattened(bundle: &Bundle) -> Vec<i64> {
     numbers
 }
 
-/// Converts a length to tenths of a layout unit, the unit of lengths in the data of the script.
+/// Converts a length from layout units to tenths of a layout unit, in which the script expects lengths.
 fn whole(length: f64) -> i64 {
     (length * 10.0).round() as i64
 }

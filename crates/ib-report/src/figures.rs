@@ -180,7 +180,7 @@ pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
             let channels = credit_loop.channels as u64;
             let _ = writeln!(
                 found,
-                "<details{}><summary>Loop {} of {}: a cycle of {} of its {}</summary>{}\
+                "<details{}><summary>Loop {} of {}: a cycle of {} of the {} in the loop</summary>{}\
                  </details>",
                 if index == 0 { " open" } else { "" },
                 index + 1,

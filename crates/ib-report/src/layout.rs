@@ -79,9 +79,8 @@ impl Layout {
         }
     }
 
-    /// Returns the distance by which the middle of a link is drawn beside the straight line between its ends. So the
-    /// link does not cross switches on this line. Positive values are to the right for vertical links, and down for
-    /// others.
+    /// Returns how far the middle of a link is drawn from the straight line between its ends, so that the link does not
+    /// cross other switches. Positive values are to the right for vertical links, and downwards for all others.
     pub(crate) fn bend(&self, from: usize, to: usize) -> f64 {
         let ((from_x, from_y), (to_x, to_y)) = (self.places[from], self.places[to]);
         let (across, down) = ((to_x - from_x).abs(), (to_y - from_y).abs());

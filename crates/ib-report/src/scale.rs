@@ -73,8 +73,8 @@ impl Scale {
             })
             .collect();
         format!(
-            "<p>Routes over a link, as a multiple of the mean of {}, with the number of directed \
-            links:</p>\n<ol class=\"legend\">{items}</ol>",
+            "<p>Routes over a link, as a multiple of the mean of {} routes per link, with the number \
+            of directed links:</p>\n<ol class=\"legend\">{items}</ol>",
             html::decimal(self.mean, 1)
         )
     }

@@ -57,8 +57,8 @@ pub enum Kept {
     All,
     /// The device has kept flushed writes. The server reports that unflushed writes may be lost.
     Flushed,
-    /// The server may have been restarted. It is a Linux kernel, which does not report whether unflushed writes are
-    /// lost.
+    /// The server is a Linux kernel, which may have been restarted. Such a server does not report whether unflushed
+    /// writes are lost.
     Unknown,
 }
 

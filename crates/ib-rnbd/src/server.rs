@@ -100,10 +100,10 @@ pub struct Server<S> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
     /// Another export has the same name.
-    #[error("{0} is exported already")]
+    #[error("device {0} is exported already: expected a name that no other export has")]
     Duplicate(String),
     /// The name is invalid.
-    #[error("invalid device name {0:?}: expected 1 to {most} bytes without components . and ..", most = super::MAX_NAME)]
+    #[error("invalid device name {0:?}: expected 1 to {most} bytes without empty components, . and ..", most = super::MAX_NAME)]
     Name(String),
 }
 

@@ -21,7 +21,9 @@ pub enum PushError {
     },
     /// The route's source address is not that of the socket, or the addresses have different
     /// families.
-    #[error("a socket bound to {socket} cannot send from {own} to {peer}")]
+    #[error(
+        "a socket bound to {socket} cannot send from {own} to {peer}: expected its own address, and one address family"
+    )]
     Route {
         /// Source address of the route.
         own: IpAddr,
@@ -38,7 +40,7 @@ pub enum PushError {
 pub enum RoceError {
     /// The socket cannot be bound to the address and port. Port 4791 is in use if the kernel's
     /// driver `rdma_rxe` is loaded.
-    #[error("cannot bind UDP port {port} of {address}: {source}")]
+    #[error("cannot bind UDP port {port} of {address}: {source}{}", hint(source))]
     Bind {
         /// The local IP address.
         address: IpAddr,
@@ -60,4 +62,15 @@ pub enum RoceError {
     /// The network interfaces cannot be listed.
     #[error("cannot list the network interfaces: {0}")]
     Interfaces(#[source] io::Error),
+}
+
+/// Returns the probable cause of an error of `bind`. The text of [`RoceError::Bind`] appends it.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another HCA or the kernel driver rdma_rxe uses it: expected another address"
+        }
+        io::ErrorKind::AddrNotAvailable => "; no network interface has this address",
+        _ => "",
+    }
 }

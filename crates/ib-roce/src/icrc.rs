@@ -120,12 +120,13 @@ impl Headers {
     }
 
     /// Returns the ICRC of a packet with these bytes from the BTH to the end of the pad. The least
-    /// significant byte of the ICRC is the first on the wire. With IPv6, the identification is
-    /// ignored.
+    /// significant byte of the ICRC is the first on the wire.
+    ///
+    /// The number of bytes must be a multiple of 4 from 12 to [`MAX_PACKET`]. With IPv4, the
+    /// identification must be below [`OWN_IDENTIFICATIONS`]; with IPv6, it is ignored.
     ///
     /// # Panics
-    /// Panics if the length is not a multiple of 4 from 12 to [`MAX_PACKET`], or if the identification is not below
-    /// [`OWN_IDENTIFICATIONS`].
+    /// May panic if the number of bytes or the identification is not as required.
     pub(super) fn icrc(&self, tables: &Tables, bytes: &[u8], identification: u16) -> u32 {
         let words = bytes.len() / 4;
         let before = if self.is_v6 {
@@ -156,8 +157,11 @@ impl Headers {
     /// `None` if the packet is corrupted. The check is fastest if `guess` is the identification of
     /// the packet.
     ///
+    /// The number of bytes before the ICRC must be a multiple of 4 from 12 to [`MAX_PACKET`]. With
+    /// IPv4, `guess` must be below [`OWN_IDENTIFICATIONS`].
+    ///
     /// # Panics
-    /// Panics if the length without the ICRC is one for which [`Headers::icrc`] panics.
+    /// May panic if the number of bytes or `guess` is not as required.
     pub(super) fn check(&self, tables: &Tables, packet: &[u8], guess: u16) -> Option<IcrcCheck> {
         let (bytes, found) = packet.split_last_chunk::<ICRC>()?;
         let guess = if self.is_v6 { 0 } else { guess };

@@ -159,10 +159,10 @@ impl RoceReceiver {
 
     /// Returns the next packet; `None` if no packet has arrived. Never waits.
     ///
-    /// If a system call has emptied the socket, the first call after its last packet returns `None`
-    /// without another system call. This does not apply if the caller has waited in between. Also
-    /// returns `None` after 64 invalid packets, so that a flood of such packets does not block the
-    /// caller.
+    /// If the last system call has emptied the socket, this function returns the packets of that
+    /// system call, and then returns `None` once without another system call. After a wait for
+    /// packets, it makes the system call at once. It also returns `None` after 64 invalid packets,
+    /// so that a flood of such packets does not block the caller.
     ///
     /// # Errors
     /// Fails if the socket is unusable. The system also reports errors of sent packets here, which
@@ -252,8 +252,8 @@ impl RoceReceiver {
         self.socket.wait(libc::POLLIN, until, alarm)
     }
 
-    /// Makes the next [`RoceReceiver::receive`] do a receive call, even if the last one has emptied
-    /// the socket.
+    /// Makes the next [`RoceReceiver::receive`] do a receive call, even if the previous receive call
+    /// has emptied the socket.
     pub(super) const fn expect_more(&mut self) {
         self.is_empty = false;
     }
@@ -286,9 +286,10 @@ impl RoceReceiver {
             header.msg_hdr.msg_namelen = size_of::<SocketAddress>() as libc::socklen_t;
             control.attach_whole(&mut header.msg_hdr);
         }
-        // SAFETY: the headers refer to live addresses, control buffers and, by their vectors, disjoint
-        // parts of the live buffer, with correct lengths. No other code uses them during the call. The
-        // null pointer means that there is no timeout.
+        // SAFETY: the headers refer to live addresses and control buffers and, by their vectors, to
+        // disjoint parts of the live buffer. The headers and vectors contain the lengths of this
+        // memory. No other code uses this memory during the call. The null pointer means that there
+        // is no timeout.
         let count = unsafe {
             libc::recvmmsg(
                 self.socket.file.as_raw_fd(),

@@ -114,8 +114,8 @@ impl RoceSender {
 
     /// Appends a packet like [`RoceSender::push`]. Serves callers that know the route and length
     /// only after they have written the packet. `write` gets a buffer of [`MAX_PACKET`] bytes and
-    /// returns the route and length, or `None` if there is no packet. The result is false if there
-    /// is no packet.
+    /// returns the route and length, or `None` if there is no packet. In the latter case, this
+    /// function returns false.
     ///
     /// ```no_run
     /// # fn next(buffer: &mut [u8]) -> Option<(ib_link::Route, usize)> { None }

@@ -226,13 +226,13 @@ impl AsFd for UdpSocket {
     }
 }
 
-/// Datagrams with a UDP checksum of zero are truncated to this many bytes. No valid packet is that
-/// short.
+/// Number of payload bytes that [`CUTS_ZERO_CHECKSUM`] keeps of a datagram with a UDP checksum of
+/// zero. No valid packet is that short.
 pub(super) const CUT: usize = 1;
 
-/// BPF program that truncates datagrams with a UDP checksum of zero, so that the receiver recognizes them: a socket
-/// does not report the checksum. The program does not drop them, because the system would count an overflow. The
-/// system itself verifies other checksums.
+/// BPF program that truncates datagrams with a UDP checksum of zero to [`CUT`] bytes. The receiver recognizes them by
+/// this length, because a socket does not report the checksum. The program does not drop these datagrams, because the
+/// system would count each drop as an overflow of the receive buffer. The system itself verifies other checksums.
 const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
     const UDP_HEADER: u32 = 8;
     const CHECKSUM: u32 = 6;

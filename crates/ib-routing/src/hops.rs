@@ -25,8 +25,8 @@ enum Through {
     Neighbours(LinkWeights),
     /// The hops over every port, as one byte list per source switch; see [`HopMatrix::explicit`].
     Explicit(Vec<Vec<u8>>),
-    /// The hops over every class of ports: the class of each port, and the hops, indexed by class and then by
-    /// destination switch.
+    /// The class of each port, and the hops over the ports of each class, indexed by class and then by destination
+    /// switch.
     ByClass(LinkClasses, Vec<u8>),
 }
 
@@ -95,9 +95,10 @@ impl HopMatrix {
         Self { switches, least, through: Through::Explicit(through) }
     }
 
-    /// Creates a matrix from the results of searches, one from each destination switch.
+    /// Creates a matrix from the results of one search per destination switch.
     ///
-    /// `rows` has, for each destination switch, the least hops of every switch and then the hops of every class.
+    /// `rows` has one row per destination switch. A row contains the least hops from every switch, and then, for every
+    /// class in `classes`, the hops over the ports of the class.
     pub(crate) fn by_class(subnet: &Subnet<'_>, classes: LinkClasses, rows: &[u8]) -> Self {
         let switches = subnet.switches().len();
         let width = switches + classes.count;

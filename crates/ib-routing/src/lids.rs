@@ -45,8 +45,8 @@ impl LidOptions {
 pub enum LidError {
     /// There are not enough unicast LIDs.
     #[error(
-        "out of LIDs at port GUID {guid}: the LIDs of {ports} end ports with LMC {lmc}, in ranges \
-         that start at multiples of their length, do not fit into the LIDs 1 to {limit}"
+        "no LID is left for port GUID {guid}: {ports} end ports with LMC {lmc} do not fit into \
+         LIDs 1 to {limit}; lower the LMC or raise the limit"
     )]
     Exhausted {
         /// The first port that got no LID.
@@ -282,7 +282,8 @@ impl Manager<'_> {
         }
     }
 
-    /// Returns true if the LID `lid` is free. Also returns the last LID, from `lid` on, up to which the result holds.
+    /// Returns true if the LID `lid` is free. The second value is the last LID of a range that starts at `lid`. The
+    /// result applies to all LIDs of this range.
     fn is_free(&self, lid: u16) -> (bool, u16) {
         if self.used[usize::from(lid)] {
             return (false, lid);

@@ -235,7 +235,10 @@ impl Client {
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(((id, timer), ())) = self.timers.take_due(now) {
             match timer {
-                Timer::Connect => self.fail_path(now, cx, id, Failure::ConnectTimeout),
+                Timer::Connect => {
+                    let why = Failure::ConnectTimeout(self.config.connect_timeout);
+                    self.fail_path(now, cx, id, why);
+                }
                 Timer::Heartbeat => self.end_heartbeat_interval(now, cx, id),
                 Timer::IoTimeout => self.check_io_timeout(now, cx, id),
                 Timer::Probe => self.probe(now, cx, id),

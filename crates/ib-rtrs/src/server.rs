@@ -75,7 +75,7 @@ struct Session {
     paths: Vec<u32>,
     /// Number of connected paths.
     up: usize,
-    /// For each chunk, the number of outstanding requests. The user has one of them; the others are in `held`.
+    /// For each chunk, the number of outstanding requests. Only one of them is for the user; the others wait in `held`.
     used: Vec<u16>,
     /// For each chunk, the requests that wait until an earlier request in the chunk completes. Each of them arrived
     /// over a different path.
@@ -254,7 +254,10 @@ impl Server {
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(((id, timer), ())) = self.timers.take_due(now) {
             match timer {
-                Timer::Connect => self.end_path(now, cx, id, EndReason::ConnectTimeout),
+                Timer::Connect => {
+                    let why = EndReason::ConnectTimeout(self.config.connect_timeout);
+                    self.end_path(now, cx, id, why);
+                }
                 Timer::Heartbeat => self.end_heartbeat_interval(now, cx, id),
             }
             self.settle(now, cx);

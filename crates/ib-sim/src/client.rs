@@ -33,7 +33,7 @@ const REMEMBERED: usize = 4096;
 pub const MAX_CLIENTS: u32 = 65_534;
 
 /// Maximum number of requests of a client that may be outstanding.
-const MAX_OUTSTANDING: u32 = 65_536;
+pub(crate) const MAX_OUTSTANDING: u32 = 65_536;
 
 /// Options of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,10 +73,10 @@ pub(crate) struct Client {
 #[non_exhaustive]
 pub enum AttachError {
     /// The fabric has no such port.
-    #[error("the fabric has no port number {}", .0.0)]
+    #[error("the fabric has no port with ID {}: expected a port ID of this fabric", .0.0)]
     NoSuchPort(PortId),
     /// All client IDs are in use.
-    #[error("{MAX_CLIENTS} clients are attached, expected fewer")]
+    #[error("{MAX_CLIENTS} clients are attached, which is the maximum: detach a client first")]
     Full,
 }
 

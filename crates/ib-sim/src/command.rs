@@ -143,7 +143,7 @@ pub enum CommandError {
         last: u8,
     },
     /// The command needs a port, but its target is a node.
-    #[error("expected a port: {0:?}[number]")]
+    #[error("found {0:?} without a port number, expected a port such as {0:?}[1]")]
     NeedsPort(String),
     /// The command needs a switch, but its target is another kind of node.
     #[error("node {0:?} is not a switch: expected a switch")]

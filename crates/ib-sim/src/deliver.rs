@@ -249,8 +249,7 @@ impl Network {
 }
 
 impl FabricState {
-    /// Returns the packet of the response to a request. Its source and destination are those of the
-    /// request, exchanged.
+    /// Returns the packet for the response to a request, with source and destination exchanged.
     #[inline]
     fn reply_packet(&self, end: PortId, packet: &Packet) -> Packet {
         let state = self.port(end);

@@ -87,7 +87,7 @@ impl Sim {
         self.net.clients.requests().len()
     }
 
-    /// Returns the GUIDs and LIDs of a port, and its path to the SM, as its clients see them.
+    /// Returns the attributes of a port: GUIDs, GID prefix, number and LIDs, and the LID and SL of its master SM.
     #[must_use]
     pub fn link_port(&self, port: PortId) -> LinkPort {
         self.fabric().link_port(port)

@@ -22,8 +22,8 @@ pub(crate) struct PortFaults {
     pub(crate) held_back: Duration,
     /// Additional latency of every packet.
     pub(crate) delay: Duration,
-    /// Percentage of requests to agents that are lost at this port. If `unanswered_attribute` is
-    /// `None`, the same percentage of all arriving packets is lost and counted as receive errors.
+    /// Percentage of requests to agents that the port loses. If `unanswered_attribute` is `None`, the port also loses
+    /// this percentage of all arriving packets, and counts them as receive errors.
     pub(crate) unanswered: f64,
     /// If set, only requests for this attribute are lost.
     pub(crate) unanswered_attribute: Option<AttributeId>,

@@ -14,8 +14,7 @@ impl fmt::Display for ClientId {
 
 /// Identifies an outstanding request by its index in the table of requests.
 ///
-/// The index is reused after the request has ended. Requests with the same index have different
-/// numbers.
+/// The index is reused after the request has ended. Requests with the same index differ in `number`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestKey {
     pub(crate) index: u32,

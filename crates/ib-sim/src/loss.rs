@@ -2,6 +2,8 @@
 
 use ib_wire::mad::smp::DropReason;
 
+use crate::client::MAX_OUTSTANDING;
+
 /// The reason why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -36,16 +38,16 @@ pub enum Loss {
     #[error("the link went down")]
     LinkWentDown,
     /// The port is not in a state in which it sends or receives data packets.
-    #[error("the port is not active")]
+    #[error("the port is not active: expected an SM to activate it")]
     NotActive,
     /// The SL of the packet has no VL at the egress port.
-    #[error("service level {0} has no VL")]
+    #[error("service level {0} has no VL at the egress port")]
     NoVl(u8),
     /// The packet is longer than the MTU of the link.
-    #[error("the packet is longer than the MTU")]
+    #[error("the packet is longer than the MTU of the egress port")]
     TooLong,
     /// The packet is shorter than its headers, or its length is not a multiple of four bytes.
-    #[error("the packet is malformed")]
+    #[error("the packet is shorter than a BTH, or its length is not a multiple of 4 bytes")]
     Malformed,
     /// The packet exceeded the head-of-queue lifetime limit.
     #[error("the packet exceeded HOQLife on VL {0}")]
@@ -66,22 +68,22 @@ pub enum Loss {
     #[error("the port is not in partition {0:#06x}")]
     Partition(u16),
     /// The M_Key of the request does not match that of the port.
-    #[error("the M_Key does not match")]
+    #[error("the M_Key of the request does not match that of the port")]
     MKey,
     /// No client or agent receives the class or QP of the packet.
-    #[error("no client or agent receives its class or QP")]
+    #[error("no client or agent receives the class or QP of the packet")]
     NoReceiver,
     /// The sending port has no LID.
-    #[error("the sender has no LID")]
+    #[error("the sending port has no LID: expected an SM to assign one")]
     NoLid,
     /// The client that would receive the packet has detached.
-    #[error("the client is detached")]
+    #[error("the client that would receive the packet is detached")]
     ClientLeft,
     /// The client that sent the request has too many outstanding requests.
-    #[error("the client has too many outstanding requests")]
+    #[error("the client has {MAX_OUTSTANDING} outstanding requests, which is the maximum")]
     TooManyRequests,
     /// The request got no response in time.
-    #[error("no response in time")]
+    #[error("the request got no response in time")]
     NoAnswer,
     /// The node that would send the packet has no power.
     #[error("the node has no power")]

@@ -26,9 +26,9 @@ pub struct LostPacket {
     pub port: PortId,
     /// The reason of the loss.
     pub why: Loss,
-    /// The packet, whose payload is cut after the headers.
+    /// The packet. Its payload is truncated after the headers.
     pub packet: Packet,
-    /// Length of the uncut packet from the BTH to the end of the payload, in bytes.
+    /// Length of the packet before truncation, from the BTH to the end of the payload, in bytes.
     pub length: usize,
 }
 

@@ -360,9 +360,9 @@ impl Port {
     /// Returns true if the P_Key table contains the partition of a packet. Membership (full or
     /// limited) is ignored.
     ///
-    /// A switch calls this function for the ingress port of a packet. The P_Key table of this port is that of the
-    /// HCA at its link. If the HCA is a limited member, its packets have limited P_Keys, so the ingress port ignores
-    /// membership. The port of the receiving HCA checks membership with [`Self::admits`].
+    /// A switch calls this function for the ingress port of a packet. The P_Key table of this port has the P_Keys of
+    /// the HCA at its link. A limited P_Key in the table does not match the same P_Key in a packet, so the switch
+    /// ignores membership. The port of the receiving HCA checks membership with [`Self::admits`].
     pub(crate) fn lets_in(&self, key: PKey) -> bool {
         let has = |own: PKey| own.partition() != 0 && own.partition() == key.partition();
         match &self.tables {

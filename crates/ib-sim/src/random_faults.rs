@@ -82,8 +82,8 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
             }
             7 => {
-                // A swap needs both cables. So it is done at time zero, before cables are pulled, and
-                // undone after all pulled cables are plugged in again.
+                // A swap fails if one of the two cables is pulled. So it is done at time zero, before cables are
+                // pulled, and undone after all pulled cables are plugged in again.
                 let other = links[rng.below(links.len())];
                 if swap.is_none() && other != port {
                     swap = Some(Command::Swap(link, target(other)));

@@ -139,8 +139,7 @@ impl Script {
         flap.is_down = !flap.is_down;
         flap.left -= u32::from(flap.is_down);
         let pause = if flap.is_down { flap.down } else { flap.up };
-        // Without this hold, the link comes up unless another flap or the subnet manager keeps it
-        // down.
+        // While the flap is down, its hold keeps the link down, whatever the subnet manager and other flaps do.
         net.hold_down(flap.port, flap.is_down);
         let at = net.now() + pause.max(SHORTEST_PAUSE);
         net.clock.schedule(at, Event::Timer(Timer::Flap { flap: index }));

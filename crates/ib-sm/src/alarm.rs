@@ -28,10 +28,10 @@ pub enum Alarm {
     /// With the tables in the switches, some packets do not arrive, although cables connect their source and
     /// destination.
     Unreachable {
-        /// Number of unreachable host pairs: a host port, and a LID of another host at which packets from the port do
-        /// not arrive.
+        /// Number of unreachable host pairs: a host port, and a LID of another host that packets from the port do not
+        /// reach.
         host_pairs: u64,
-        /// Number of pairs of a switch and a LID at which packets from the switch do not arrive.
+        /// Number of unreachable pairs of a switch and a LID: packets from the switch do not reach the LID.
         pairs: u64,
         /// The first unreachable pair of a switch and a LID, and the switch at which the packets are lost.
         first: Option<String>,

@@ -85,8 +85,8 @@ pub struct SmConfig {
 pub struct RoutingConfig {
     /// The routing engines, in order of preference.
     pub engines: EngineList,
-    /// Function that creates the engines' options for each plan, because options may name nodes that join later. `None`
-    /// for the default options.
+    /// Function that creates the engines' options; `None` for the default options. The SM calls it for each plan,
+    /// because options may name nodes that join later.
     pub options: Option<Arc<OptionsFor>>,
     /// Options of LID assignment.
     pub lids: LidOptions,

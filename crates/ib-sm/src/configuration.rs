@@ -163,7 +163,7 @@ impl Configuration {
                 .all(|(index, pass)| pass.len() <= if index == 0 { self.next } else { 0 })
     }
 
-    /// Returns the plan, the numbers of writes, the faults, and the field `incomplete`.
+    /// Returns the plan, the counts of writes, the faults, and the field `incomplete`.
     pub(crate) fn finish(self) -> (Arc<Plan>, Written, Vec<Fault>, bool) {
         (self.plan, self.written, self.faults, self.incomplete)
     }
@@ -523,7 +523,7 @@ fn all_ports(found: &DiscoveredSubnet) -> impl Iterator<Item = PortIndex> {
     found.nodes().flat_map(|(node, known)| (0..=known.info.num_ports).map(move |at| node.at(at)))
 }
 
-/// Returns a read of each LFT block in `tables`, for the switches in `Context::read_back`.
+/// Returns a read of each LFT block that `tables` writes to a switch in `Context::read_back`.
 fn read_back(tables: &[Write], context: &Context<'_>) -> Vec<Write> {
     let guid = |node| context.found.node(node).info.node_guid;
     let blocks = tables.iter().filter_map(|work| match *work {

@@ -200,8 +200,8 @@ impl Discovery {
             changed_ports.lost.iter().filter_map(|&it| self.found.port(it).peer).collect();
         let lost: Vec<_> = lost.into_iter().map(|it| named(&self.found, it)).collect();
         let risen: Vec<_> = changed_ports.risen.iter().map(|&it| named(&self.found, it)).collect();
-        // Links that went down are removed. Links that came up again are removed because the node at the other end may
-        // have been reset or replaced.
+        // Removes the links that went down. Also removes the links that came up again, because the node at the other
+        // end may have been reset or replaced.
         for (end, peer) in pairs {
             self.found.disconnect(end, peer);
         }
@@ -313,7 +313,8 @@ impl Discovery {
         if !kind.is_switch() {
             self.reach_port(port_index, &info, route);
         } else if self.partial && known.is_some() {
-            // The known node may have been reset, so its attributes are queried again.
+            // A node that was known before the partial discovery may have been reset, so its attributes are queried
+            // again.
             self.queue.push_back(Probe::Switch(node));
             self.queue.extend((0..=info.num_ports).map(|port| Probe::Port(node.at(port))));
         }
@@ -408,8 +409,8 @@ impl Discovery {
                 let info = self.found.port(port_index).info.as_ref();
                 info.is_none_or(|info| info.port_state == PortState::INIT)
             };
-            // If this port is in Init, but its peer was not, the link went down and came up again. Then the peer is
-            // queried again.
+            // If this port is in Init, but its peer was not in Init when queried, the link has gone down and come up
+            // since. Then the peer is queried again.
             if !init(port_index) || init(peer) {
                 return;
             }

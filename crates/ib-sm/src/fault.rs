@@ -56,7 +56,7 @@ pub enum Fault {
     },
     /// The subnet exceeds a limit of InfiniBand.
     TooLarge {
-        /// The limit of InfiniBand, and what follows from exceeding it.
+        /// The exceeded limit, and the consequence.
         what: String,
     },
 }

@@ -10,7 +10,7 @@
 //! | `discovery`, `discovered_subnet` | discovery by directed routes, and the discovered subnet |
 //! | [`partition`] | [`Partitions`]: partitions and their members |
 //! | [`plan`] | [`PlanJob`]: LIDs and routes of the discovered subnet |
-//! | `managed` | the SM's knowledge of the subnet, and the inputs of its writes |
+//! | `managed` | the SM's knowledge of the subnet, and the data from which it computes its writes |
 //! | `cache` | routes that are kept while hosts and leaf switches leave and return |
 //! | `election` | election of the master among several SMs |
 //! | `multicast` | the tree of each multicast group |

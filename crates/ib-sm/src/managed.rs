@@ -1,4 +1,4 @@
-//! The SM's knowledge of the subnet, and the inputs of the writes that configure it.
+//! The SM's knowledge of the subnet, and the data from which the SM computes its writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub(crate) struct ManagedSubnet {
     pub(crate) is_fresh: bool,
 }
 
-/// The inputs of the writes that configure the subnet, and the state that these writes update.
+/// The data from which the SM computes its writes, and the state that the writes update.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a SmConfig,
     pub(crate) found: &'a mut DiscoveredSubnet,
@@ -74,7 +74,7 @@ impl ManagedSubnet {
         }
     }
 
-    /// Returns the inputs of the writes that configure the subnet, and the state that these writes update.
+    /// Returns the data from which the SM computes its writes, and the state that the writes update.
     pub(crate) fn context<'a>(&'a mut self, config: &'a SmConfig) -> Context<'a> {
         let Self { found, tables, multicast, written, groups, registered, read_back, .. } = self;
         Context { config, found, tables, multicast, written, groups, registered, read_back }

@@ -46,7 +46,7 @@ impl MulticastTables {
         self.known.retain(|&switch, _| keep(switch));
     }
 
-    /// Returns block number and position of each block that was written to a switch.
+    /// Returns the block number and the position (group of 16 ports) of each block that was written to a switch.
     pub(crate) fn blocks(&self, switch: Guid) -> impl Iterator<Item = (u16, u8)> {
         self.known.get(&switch).into_iter().flat_map(|blocks| blocks.keys().copied())
     }
@@ -65,7 +65,7 @@ pub(crate) fn block(
     masks
 }
 
-/// Returns block number and position of each block that contains entries.
+/// Returns the block number and the position (group of 16 ports) of each block that contains entries.
 pub(crate) fn positions(entries: &Entries) -> impl Iterator<Item = (u16, u8)> {
     entries.iter().flat_map(|(&mlid, ports)| {
         let block = (mlid - MulticastForwardingBlock::FIRST_LID) / LIDS;
@@ -179,7 +179,7 @@ impl<'a> Trees<'a> {
     }
 
     /// Returns the root of the tree. It is the switch reachable from `from` that has the fewest hops to all members'
-    /// switches in total. If several have, the lowest node index wins.
+    /// switches in total. Among several such switches, the root is the one with the lowest node index.
     fn root(&mut self, from: u32, members: &BTreeMap<u32, Vec<u8>>) -> u32 {
         if members.len() == 1 {
             return from;

@@ -84,7 +84,7 @@ pub struct Plan {
     pub reached_by: Option<EngineKind>,
     /// The links of the first credit loop, in the order in which they form the loop; empty if there is no loop.
     pub first_loop: Vec<String>,
-    /// The first pair of a switch and a LID at which packets from the switch do not arrive, and the reason.
+    /// The first unreachable pair of a switch and a LID, and the reason why packets from the switch do not arrive.
     pub first_unreachable: Option<String>,
     /// If LIDs ran out, the host ports that have no LID: port GUID and node description.
     pub without_lid: Vec<(Guid, String)>,
@@ -141,7 +141,7 @@ struct Trial<'a> {
     options: RoutingOptions,
     candidates: Vec<Candidate>,
     engines: Vec<EngineKind>,
-    /// The best tables so far among those that may be programmed, and the index of the engine that computed them.
+    /// The best candidate so far that may be programmed: its index in `candidates`, and its tables.
     best: Option<(usize, Routed)>,
     /// The first configured engine whose tables have a credit loop, the number of these loops, and the links of the
     /// first loop.
@@ -380,7 +380,7 @@ impl<'a> Trial<'a> {
             Some(make) => make(subnet).map_err(PlanError::Options)?,
             None => RoutingOptions::default(),
         };
-        // Lash may use the VLs that all links between switches will have.
+        // Lash may use only VLs that every link between switches has.
         if let Some(fewest) = job.vls.fewest_vls() {
             let configured = options.virtual_lanes;
             options.virtual_lanes = if configured == 0 { fewest } else { configured.min(fewest) };

@@ -111,7 +111,7 @@ impl PortQos {
     /// Parses the VLs of the 16 service levels, such as `0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3`.
     ///
     /// # Errors
-    /// Fails unless there are 16 VLs of 0 to 15.
+    /// Fails unless the text lists 16 VLs, each of 0 to 15.
     pub fn parse_sl_to_vl(text: &str) -> Result<[VirtualLane; 16], QosError> {
         let vl = |word: &str| {
             let vl = word.trim().parse().ok().and_then(VirtualLane::new);

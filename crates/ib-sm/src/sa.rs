@@ -263,7 +263,7 @@ impl Sa {
     }
 
     fn drop_completed_reports(&mut self) {
-        // If a subscriber does not respond to a report, the report is given up.
+        // The results of reports need no action: if a subscriber does not respond, the report is given up.
         while self.reporter.poll_event().is_some() {}
     }
 

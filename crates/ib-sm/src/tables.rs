@@ -41,7 +41,7 @@ impl SwitchTable {
         })
     }
 
-    /// Returns the numbers of the blocks up to `LinearFDBTop` whose content is unknown.
+    /// Returns the block numbers of the LFT blocks with unknown content, up to `LinearFDBTop`.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = u16> {
         let used = if self.top == 0 { 0 } else { self.top / LinearForwardingBlock::LIDS + 1 };
         (0..used).filter(|&block| self.block(block.into()).is_none())

@@ -113,7 +113,8 @@ impl FabricVls {
         self.plan(layers).map_or(0, |plan| plan.discarded_at_hosts & layers.used())
     }
 
-    /// Returns the SL-to-VL tables for the check of routes. `None` if a check with SL n on VL n gives the same result.
+    /// Returns the SL-to-VL tables for the check of routes. Returns `None` if the check gives the same result when each
+    /// SL n uses VL n.
     pub(crate) fn map(&self, layers: &Layers, subnet: &Subnet<'_>) -> Option<SwitchVls> {
         let plan = self.plan(layers).filter(|plan| !plan.is_one_vl_per_level(layers.used()))?;
         let of = |id: SwitchId| {

@@ -79,7 +79,10 @@ pub enum DiskError {
         error: io::Error,
     },
     /// The path is neither a regular file nor a block device.
-    #[error("{}: expected a file or a block device", path.display())]
+    #[error(
+        "{}: found a directory or special file, expected a regular file or a block device",
+        path.display()
+    )]
     Kind {
         /// The path.
         path: PathBuf,
@@ -95,7 +98,7 @@ pub enum DiskError {
         block: u32,
     },
     /// The memory of a disk cannot be allocated.
-    #[error("cannot allocate {0} bytes of memory")]
+    #[error("cannot allocate {0} bytes of memory for the disk: expected a smaller size")]
     OutOfMemory(u64),
     /// The system's random number generator has failed.
     #[error("cannot read random numbers: {0}")]
@@ -120,8 +123,8 @@ impl Disk {
         Ok(Self { geometry, origin, kind: Kind::Memory(disk) })
     }
 
-    /// Opens a file or a block device; read-only if writing is not permitted. When a job in a
-    /// thread has completed, the thread rings `bell`.
+    /// Opens a file or a block device; read-only if writing is not permitted. When a thread has completed a job, it
+    /// signals `bell`.
     ///
     /// # Errors
     /// Fails if the path cannot be opened, or is neither a file nor a block device.
@@ -172,7 +175,7 @@ impl Disk {
         }
     }
 
-    /// Starts a job. [`Disk::flush`] must be called after one or several jobs.
+    /// Submits a job. The caller must call [`Disk::flush`] after it has submitted one or several jobs.
     pub fn submit(&mut self, job: Job) {
         match &mut self.kind {
             Kind::Memory(disk) => disk.submit(&job),

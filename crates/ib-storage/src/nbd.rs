@@ -90,8 +90,8 @@ pub struct NbdServer {
     executing: Slab<Executing>,
     /// Errors of closed connections, oldest first.
     failed: VecDeque<NbdError>,
-    /// True if a disconnected client may have left writes in flight or unread input. Then only
-    /// disconnected clients are served.
+    /// True while the server serves only disconnected clients, because one of them may have left writes in
+    /// flight or unread input.
     serves_gone: bool,
     /// True while other code of this process, such as a load generator, uses the device.
     is_held: bool,

@@ -45,7 +45,7 @@ pub struct Devices {
     inbox: Option<Box<Inbox<Self>>>,
     /// Packet captures of the HCAs, which other threads control; `None` until first used.
     captures: Option<Captures<Self>>,
-    /// Callback that gets the packet readers of traced queue pairs ([`Device::on_traced`]).
+    /// Callback that gets the readers of traced packets, one per traced queue pair ([`Device::on_traced`]).
     on_reader: Option<Arc<Mutex<OnReader>>>,
 }
 
@@ -91,7 +91,7 @@ impl Devices {
         device.on_traced(move |hca, selection, reader| {
             let mut on_reader = on_reader.lock().unwrap_or_else(PoisonError::into_inner);
             if on_reader(number, selection, reader).is_some() {
-                // No capture uses the packet reader: ends the trace selection.
+                // The callback returned the packet reader, because no capture has this selection.
                 hca.deselect(selection);
             }
         });

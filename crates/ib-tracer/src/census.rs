@@ -37,10 +37,10 @@ const MAX_TRIES: u32 = 4;
 /// Factor by which the burst size grows from one try to the next after a request for counters had to be repeated.
 const GROWTH: u64 = 4;
 
-/// Factor that tells an idle port from the port that sends the bursts.
+/// Factor for the test whether the port in the forwarding table is idle while another port sends the bursts.
 ///
-/// The two ports are compared by the count of the second burst minus the count of the first. The port in the forwarding
-/// table is idle if its difference, times this factor, is below the difference of the other port.
+/// For each of these two ports, the packets counted in the first burst are subtracted from those counted in the second.
+/// The port in the table is idle if its difference, times this factor, is below the difference of the other port.
 const IDLE_FACTOR: u64 = 4;
 
 /// Returns the number of packets in the first burst of the first try, for a switch with this number of ports. The
@@ -86,7 +86,7 @@ enum Stage {
     Last,
 }
 
-/// A port census: bursts of one combined-route probe, and readings of the port counters of one switch.
+/// State of the running port census, which finds the port out of which a switch sends a combined-route probe.
 #[derive(Debug)]
 struct Census {
     stage: Stage,
@@ -126,7 +126,7 @@ pub(crate) struct Censuses {
 /// Result of a port census.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    /// Fate of the probe at the switch, with the port number. `None` if the counters do not show the fate.
+    /// The census has ended. The value is the fate of the probe at the switch; `None` if the counters do not show it.
     Known(Option<PacketFate>),
     /// The switch does not respond. Another census has to read the counters at the other ends of the switch's cables.
     NeedsNeighbours,
@@ -165,8 +165,10 @@ impl Censuses {
         self.running.is_some()
     }
 
-    /// Starts the next census if none is running, and returns its first requests. If there are no requests, the census
-    /// has ended.
+    /// Starts the next queued census, and returns its probe and its first requests. Returns `None` if a census is
+    /// running or none is queued.
+    ///
+    /// If the list of requests is empty, no counters can be read, and the census has already ended without a result.
     pub(crate) fn poll(
         &mut self,
         model: &FabricModel,
@@ -269,8 +271,8 @@ impl Censuses {
                 census.tries += 1;
                 *self.sent.entry(combined_route).or_default() += 4 * census.burst as u32;
                 let left = found.pop().filter(|_| found.is_empty());
-                // Other traffic may resemble the bursts of one try, but not the bursts of two tries with different
-                // sizes.
+                // Other traffic at a port may resemble the bursts of one try, but hardly those of the next try, whose
+                // sizes differ. So a result counts only if two successive tries agree.
                 let is_settled = left.is_some() && left == census.suspect;
                 if is_settled || census.tries == MAX_TRIES {
                     self.end(combined_route, Outcome::Known(left.filter(|_| is_settled)));
@@ -300,8 +302,8 @@ impl Censuses {
 }
 
 impl Census {
-    /// Returns the requests for one reading of all counters. The ports count these requests as well, so each reading
-    /// sends the same ones to keep the readings comparable.
+    /// Returns the requests for one reading of all counters. The ports count these requests as well. So all readings
+    /// consist of the same requests, and remain comparable.
     fn all(
         &self,
         switch: NodeNumber,
@@ -339,7 +341,8 @@ impl Census {
         (inquiry, Request::new(Remote::gsi(lid), mad).with_timing(timing))
     }
 
-    /// Returns the index of the current reading of the counters.
+    /// Returns the index of a reading in `readings`: the current one or, in other stages, the next one. The readings
+    /// are 0 before the bursts, 1 between them and 2 after them.
     const fn reading(&self) -> usize {
         match self.stage {
             Stage::First | Stage::Before => 0,
@@ -441,8 +444,9 @@ impl Census {
     /// Returns true if the bursts, and little other traffic, explain the increase of a counter.
     fn is_burst(&self, growth: Option<[u64; 2]>) -> bool {
         let Some([small, large]) = growth else { return false };
-        // Ports also count the requests for counters and the responses. If a request was repeated, the readings have
-        // different numbers of requests. Each request adds at most two packets to a counter: itself and its response.
+        // Ports also count the census's own requests for counters, and the responses to them. If requests were
+        // repeated, the three readings contain different numbers of requests. Each request adds at most two packets to
+        // a counter: itself and its response.
         let explained = match self.is_lossy {
             true => 2 * (self.attempts[1] + self.attempts[2]),
             false => 0,

@@ -22,7 +22,7 @@ use crate::fabric_model::{End, FabricModel, Link, TracedNode};
 use crate::fact::{Fact, FactSource};
 use crate::path::NodeNumber;
 
-/// A request for a part of a fact, such as the PortInfo of a node.
+/// A part of a fact that one request queries, such as the PortInfo of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Over directed routes: the NodeInfo of the node. From the SA: the LinkRecord, which contains the LID and the
@@ -192,7 +192,8 @@ impl Facts {
                     pending.retries += 1;
                     more.push(part);
                 }
-                // Paths can be traced without NodeDescription, SwitchInfo and the state of the near port.
+                // A path can be traced without NodeDescription, SwitchInfo and the state of the near port, so failed
+                // requests for these parts are ignored.
                 Part::Description | Part::Switch | Part::Near => {}
                 _ => drop(pending.failed.get_or_insert(why)),
             },
@@ -356,8 +357,8 @@ impl PendingFact {
 
     /// Returns the node at the far end of a link, if the model already has this node.
     ///
-    /// The node in the model must have the GUID, type and number of ports of `info`. Over directed routes, it must also
-    /// have the LID `lid`, and no other cable at the arrival port.
+    /// A node of the model matches if its GUID, type and number of ports are those in `info`. Over directed routes, its
+    /// LID, if known, must also be `lid`, and its cable at the arrival port, if known, must be this link.
     fn known(
         &self,
         info: &NodeInfo,

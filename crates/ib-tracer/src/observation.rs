@@ -45,7 +45,8 @@ pub struct Observation {
     pub sent: u32,
     /// Number of probes answered.
     pub answered: u32,
-    /// Number of control probes, which are sent by directed route over the same cables.
+    /// Number of control probes: SMPs by directed route over the cables that the combined-route probe and its response
+    /// take.
     pub control_sent: u32,
     /// Number of control probes answered.
     pub control_answered: u32,
@@ -75,10 +76,11 @@ pub enum Witness {
 #[derive(Debug, Default)]
 pub struct Observations {
     all: BTreeMap<Probe, Observation>,
-    /// By switch port: the best proof that the switch sends packets out of the port if its table says so. Ports without
-    /// proof are absent.
+    /// By switch port: the evidence that packets with this egress port in the switch's forwarding table leave by this
+    /// port. Of several kinds of evidence, the first in the order of [`Witness`]. Ports without evidence are absent.
     proven: BTreeMap<(NodeNumber, u8), Witness>,
-    /// By switch port and LID: the best proof that packets to the LID have left the port and arrived at the next node.
+    /// By switch port and LID: the evidence that packets to the LID have left the port and arrived at the next node.
+    /// Of several kinds of evidence, the first in the order of [`Witness`].
     arrived: BTreeMap<(NodeNumber, u8, u16), Witness>,
     /// Nodes that have responded to a probe, and the destination LID of the probe.
     identified: BTreeSet<(NodeNumber, u16)>,
@@ -110,12 +112,12 @@ impl Observations {
         }
     }
 
-    /// Returns the proof that a switch sends packets out of a port as its table specifies.
+    /// Returns the evidence that a switch sends packets out of a port as its table specifies; `None` if there is none.
     pub(crate) fn proven(&self, place: (NodeNumber, u8)) -> Option<Witness> {
         self.proven.get(&place).copied()
     }
 
-    /// Returns the proof that packets to a LID leave a port and arrive at the next node.
+    /// Returns the evidence that packets to a LID leave a port and arrive at the next node; `None` if there is none.
     pub(crate) fn arrived(&self, (switch, port): (NodeNumber, u8), lid: u16) -> Option<Witness> {
         self.arrived.get(&(switch, port, lid)).copied()
     }

@@ -1,4 +1,4 @@
-//! Probes of the arrival port: requests to agents, LID-routed SMPs, and combined-route probes.
+//! Probes that show at which port packets arrive: requests to agents, LID-routed SMPs, and combined-route probes.
 //!
 //! The client probes each LID only once from the local port: first by requests to the tracer agent at
 //! the LID, then by an SMP. All traced paths share the result. The NodeInfo that the SMA returns

@@ -115,7 +115,7 @@ pub enum Reason {
     Lossy,
     /// No switch relays combined-route probes, and other probes do not show the arrival port.
     NoRelay,
-    /// A combined-route probe cannot test this link alone, and the counters are inconclusive.
+    /// Neither a combined-route probe nor counters show out of which port the preceding switch sends the packets.
     NoCounters,
     /// The responses to probes are lost at another hop, whose fault is reported.
     AnswersLost,
@@ -130,7 +130,7 @@ pub enum Reason {
 /// A function of a node, or a link, that can be faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// Forwarding by a switch: it sends packets out of this port if its table says so.
+    /// Forwarding by a switch: packets with this egress port in the switch's forwarding table leave by this port.
     Forwarding(NodeNumber, u8),
     /// Identity of a node: it has the LIDs that it reports.
     Identity(NodeNumber),
@@ -244,7 +244,7 @@ impl Trace {
 #[non_exhaustive]
 pub enum TraceError {
     /// The SA has no record of the GID, or does not respond.
-    #[error("no path: {why}")]
+    #[error("no path to GID {gid}: {why}")]
     NoPath {
         /// The GID.
         gid: Gid,

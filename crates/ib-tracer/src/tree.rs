@@ -31,7 +31,7 @@ pub struct Branch {
     pub depth: usize,
     /// Fate of packets at the far end of the link.
     pub end: BranchEnd,
-    /// Verdict on the link, from the probes to the node at its far end.
+    /// Verdict on the link. It is derived from probes to the node at the far end.
     pub verdict: Verdict,
 }
 
@@ -43,14 +43,15 @@ pub enum BranchEnd {
     /// A switch forwards the packets out of these ports, where 0 is its management port. The list is
     /// empty if the switch drops the packets.
     Sent(Vec<u8>),
-    /// A switch also receives the packets over another link, so the nodes to which it forwards them
-    /// get duplicates. In a forwarding loop, the nodes get duplicates repeatedly.
+    /// The link leads to a switch that also receives the packets over another link. The switch forwards
+    /// both copies, so further nodes get duplicates; in a forwarding loop, repeatedly.
     Duplicate,
-    /// No node responds at the far end, or the link carries no data.
+    /// The packets do not arrive at the far end of the link, or the node there cannot be queried. The text
+    /// contains the reason.
     Broken(String),
 }
 
-/// Maximum number of nodes in a tree, because each node has at least one of the 49,151 unicast LIDs.
+/// Maximum number of nodes in a tree: the number of unicast LIDs, because each node has at least one.
 const MAX_NODES: usize = 49_151;
 
 /// Number of ports in a port mask.

@@ -57,7 +57,7 @@ struct Trial {
     routes: [Option<Vec<u8>>; 2],
     /// GUID of the node at the end of the control probes' routes.
     expected: Guid,
-    /// Number of combined-route probes that were sent in all rounds.
+    /// Number of combined-route probes that the trial has sent so far.
     sent: u32,
     /// Number of outstanding requests of the current round.
     left: u32,
@@ -193,7 +193,8 @@ impl Trials {
 }
 
 impl Trial {
-    /// Returns the number of control probes whose SMPs were all answered: one SMP for each of `routes`.
+    /// Returns the number of answered control probes. A control probe counts as answered if each of its SMPs, one per
+    /// element of `routes`, was answered.
     fn successes(&self) -> u32 {
         let wanted = self.routes.iter().flatten().count() as u8;
         self.controls.values().filter(|&&count| count == wanted).count() as u32

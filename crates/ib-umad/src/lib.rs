@@ -47,7 +47,10 @@ pub use sysfs::UmadDevice;
 #[non_exhaustive]
 pub enum UmadError {
     /// No umad device belongs to the requested port.
-    #[error("no device {wanted} under /sys/class/infiniband_mad, found: {known}")]
+    #[error(
+        "no device {wanted} under /sys/class/infiniband_mad, found: {}",
+        if known.is_empty() { "none" } else { known.as_str() }
+    )]
     NoDevice {
         /// The requested device.
         wanted: String,
@@ -65,7 +68,7 @@ pub enum UmadError {
         expected: &'static str,
     },
     /// A system call failed.
-    #[error("{doing} {path}: {source}")]
+    #[error("{doing} {path}: {source}{}", permission_hint(source))]
     Io {
         /// The operation that failed, for example `opening`.
         doing: &'static str,
@@ -74,4 +77,12 @@ pub enum UmadError {
         /// The error that the system call returned.
         source: io::Error,
     },
+}
+
+/// Returns the next step for the message of [`UmadError::Io`] if the kernel has denied access; otherwise an empty text.
+fn permission_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => ": expected root, or read and write access to the file",
+        _ => "",
+    }
 }

@@ -369,7 +369,7 @@ impl IsSmHolder {
     /// Sets `IsSM` in the port's capability mask.
     ///
     /// # Errors
-    /// Fails if the device cannot be opened; with [`io::ErrorKind::WouldBlock`] if another process holds it.
+    /// Fails if the device cannot be opened; with [`io::ErrorKind::WouldBlock`] if another process has it open.
     pub fn take(device: &UmadDevice) -> Result<Self, UmadError> {
         let path = device.issm_path()?;
         let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);

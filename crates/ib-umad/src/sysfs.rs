@@ -102,7 +102,7 @@ impl UmadDevice {
                 return Ok(format!("/dev/infiniband/{name}"));
             }
         }
-        // sysfs names no issm device for this port. The kernel usually gives it the number of the port's umad device.
+        // sysfs names no issm device for this port. The issm device usually has the number of the port's umad device.
         Ok(format!("/dev/infiniband/issm{}", self.number))
     }
 

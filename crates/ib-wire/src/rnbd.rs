@@ -191,8 +191,8 @@ le_layout! {
 }
 
 impl OpenResponse {
-    /// The upper bit of [`OpenResponse::writers`]: set if the server stores the numbers of the clients
-    /// persistently. A restart of such a server does not reset the numbers.
+    /// The upper bit of [`OpenResponse::writers`]: set if the server stores the number in the lower 15 bits
+    /// persistently, so that a restart of the server does not reset it.
     pub const WRITERS_PERSISTENT: u16 = 0x8000;
 }
 
@@ -258,7 +258,10 @@ pub enum Message<'a> {
 
 /// A message cannot be parsed, because it is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the RNBD message {message_type} has {found} bytes: expected at least {expected}")]
+#[error(
+    "the RNBD message{} has {found} bytes: expected at least {expected}",
+    if *expected > 2 { format!(" {message_type}") } else { String::new() }
+)]
 pub struct Truncated {
     /// The type of the message; zero if the type itself is truncated.
     pub message_type: MessageType,

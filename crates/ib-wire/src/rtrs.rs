@@ -61,7 +61,7 @@ pub enum RtrsError {
         found: usize,
     },
     /// The magic number of the private data is wrong.
-    #[error("the magic number is 0x{0:04x}: expected 0x1bbd")]
+    #[error("the RTRS magic number is 0x{0:04x}: expected 0x1bbd")]
     Magic(u16),
     /// The major version of the peer is not supported.
     #[error("the RTRS version is {}.{}: expected 2", .0 >> 8, .0 & 0xff)]

@@ -239,7 +239,7 @@ fn rejected_clients_get_the_reason() {
     assert!(bw("host-3", "nobody").contains("nobody: expected NODE"));
     assert!(bw("host-3", "192.0.2.1").contains("192.0.2.1: expected NODE"));
     let alone = bw("host-3", "host-4");
-    assert!(alone.contains("does not answer") || alone.contains("refuses"), "{alone}");
+    assert!(alone.contains("does not respond") || alone.contains("refuses"), "{alone}");
     let output = ibfabric(&["rdma", "bw", "host-2"]).output().expect("the program can be started");
     assert!(text(&output.stderr).contains("--attach"), "{}", text(&output.stderr));
     let words = ["rdma", "bw", "--attach", "attach-test-nobody", "host-2"];
@@ -344,8 +344,8 @@ fn fabric_losses_are_in_capture_of_sender() {
         lost += frame.comments.iter().filter(|it| it.starts_with("lost: at ")).count();
     }
     assert!(lost > 10, "{lost}");
-    // The capture has the losses of packets that the client sent. The simulator's counters also include the losses of
-    // packets that were sent to the client.
+    // The capture records the losses of packets that the client sent. The simulator's counters also include the losses
+    // of packets that were sent to the client.
     let stats: Value =
         serde_json::from_str(&lab.console(&["stats", "--json"])).expect("the text is JSON");
     let all = ["fault", "damaged"].map(|why| stats["data"]["lost"][why].as_u64().unwrap_or(0));

@@ -140,7 +140,8 @@ fn file_is_printed_as_lines() {
         "     4 0.000003003 \"eth0\" 192.0.2.2 → 192.0.2.1 RC acknowledge qp 0x22 → 0x11 psn 70 \
          ACK msn 1",
         "     5 0.000004004 \"eth0\" 192.0.2.1 → 192.0.2.2 RC SEND only qp 0x33 psn 1 len 9 wrong ICRC",
-        "     6 0.000005005 \"eth0\" non-RDMA: UDP port 4800",
+        "     6 0.000005005 \"eth0\" non-RDMA: UDP port 4800: expected 4791 or a port given by \
+         --udp-port",
         "     7 1.000000000 lid 3 → lid 9 RC SEND only qp 0x33 psn 1 len 9",
     ];
     assert_eq!(lines(&output), expected);
@@ -211,7 +212,8 @@ fn file_is_printed_as_objects() {
         (&7.into(), &"REQ".into())
     );
     assert_eq!(found[4]["icrc_ok"], false);
-    assert_eq!(found[5]["foreign"], "UDP port 4800");
+    let foreign = "UDP port 4800: expected 4791 or a port given by --udp-port";
+    assert_eq!(found[5]["foreign"], foreign);
     assert_eq!((&found[6]["interface"], &found[6]["lrh"]["dlid"]), (&Value::Null, &9.into()));
     // The length is that of the packet on the link, without the ERF header.
     assert_eq!((&found[6]["length"], &found[6]["vcrc_ok"]), (&38.into(), &true.into()));

@@ -49,7 +49,7 @@ fn errors(schema: &Value, instance: &Value) -> Vec<String> {
     validator.iter_errors(instance).map(|error| format!("{error}")).collect()
 }
 
-/// A directory with a net file, and the names of the schemas that have validated output.
+/// A directory with a net file, and the names of the schemas against which output was validated.
 struct Lab {
     directory: tempfile::TempDir,
     name: String,
@@ -170,7 +170,8 @@ fn simulated(lab: &mut Lab) {
         lab.check(schema, &[&control[..], words].concat(), 0);
     }
     let routes = lab.check("sm-ctl-routes", &[&control[..], &["routes"]].concat(), 0);
-    let switch = routes[0]["switches"][0]["guid"].as_str().expect("a GUID").to_owned();
+    let switch =
+        routes[0]["switches"][0]["guid"].as_str().expect("the GUID is a string").to_owned();
     lab.check("sm-ctl-routes", &[&control[..], &["routes", &switch]].concat(), 0);
     acm(lab);
 }

@@ -200,7 +200,7 @@ fn capture_rejects_input_files_and_blocking_pipes() {
         ("selftest", &[&net, "-w", &net], "the file is used twice"),
         ("up", &[&net, "--script", &script, "--pcap", &script], "the file is used twice"),
         ("up", &["-", "--script", "-"], "standard input, is used for two files"),
-        ("up", &[&net, "--pcap", &pipe], "cannot create"),
+        ("up", &[&net, "--pcap", &pipe], "cannot capture into"),
         ("selftest", &[&net, "--pcap", &pipe], "found a pipe or a socket, expected a file"),
     ];
     for (subcommand, words, expected) in cases {

@@ -9,12 +9,14 @@
 //! | [`links`] | ibfabric's `MadLink`s and SA queries with a real ibsim, Debian's umad library and OpenSM |
 //! | [`tracer`] | the tracer on real simulators, compared with `ibtracert` and `ibping` |
 //! | [`rtrs`] | RTRS and RNBD between a guest's kernel and ibfabric on the host |
+//! | [`nbd`] | NBD clients on a device that `ibfabric nbd` exports |
 //! | [`rxe`] | soft RoCE of a guest's kernel, and real RDMA programs, against ibfabric |
 //! | [`up`] | many real programs on `ibfabric up` |
 //! | [`sm`] | ibfabric's subnet manager on real simulators, with real clients, compared with OpenSM |
 //!
-//! `cargo xtask conformance` runs a test case with ibfabric and the real peer, and writes checksums of the peer's
-//! output. The tests compare ibfabric's output with these checksums, so they do not need the peer.
+//! `cargo xtask conformance` runs the test cases with ibfabric and the real peers. `cargo xtask conformance opensm
+//! --write-goldens` also writes checksums of OpenSM's tables. `cargo test` compares ibfabric's tables with these
+//! checksums, so it does not need OpenSM.
 
 pub mod acm;
 pub mod clients;

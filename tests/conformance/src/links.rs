@@ -57,7 +57,7 @@ pub struct Scene<'a> {
     fabric: Fabric,
     socket: String,
     seat: Seat,
-    // The fields are dropped in this order, so the simulator ends last.
+    // Fields are dropped from top to bottom, so the simulator ends last.
     _manager: Manager,
     _server: Box<dyn Server>,
 }

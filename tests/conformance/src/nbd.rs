@@ -256,7 +256,9 @@ impl Lab<'_> {
         ] {
             let told = self
                 .output_of(&[&common[..], &["--do_verify=1", "--verify_fatal=1"], how].concat())?;
-            self.checked.check(told.contains("err= 0"), || format!("{how:?}: {told}"));
+            self.checked.check(told.contains("err= 0"), || {
+                format!("expected `err= 0` from fio {how:?}: {told}")
+            });
         }
         Ok(())
     }

@@ -120,8 +120,8 @@ pub enum Choice {
     QuasiIndexing,
     /// `--scatter-ports 77` with `-X`; the ports listed by `-X` are not randomized.
     ListedUnscattered,
-    /// A guid2lid file in which every other port has a LID of 1000 or above. Some ranges have
-    /// too few or too many LIDs for the LMC, and one entry belongs to no port of the fabric.
+    /// A guid2lid file in which every other port has a LID of 1000 or above. Some LID ranges are too short or too long
+    /// for the LMC, and one entry belongs to no port of the fabric.
     KnownLids,
     /// `-U`: the forwarding tables of up/down routing, in a file.
     FileTables,
@@ -365,8 +365,8 @@ fn first_host(fabric: &Fabric) -> (ib_types::Guid, ib_types::Guid) {
         .expect("generated fabrics have hosts with links")
 }
 
-/// Returns a line for the first of every `every` switches: the GUID of the switch, and `text` of one of its ports.
-/// Among the switch's ports with a link, this port has the index `which`.
+/// Returns a line for the first switch and for each `every`-th switch after it. A line contains the GUID of the switch,
+/// and `text` of one of its ports. Among the ports with a link, this port has the index `which`.
 fn ports_of(
     fabric: &Fabric,
     every: usize,

@@ -104,7 +104,7 @@ fn map(scene: &mut Scene<'_>, paths: &str) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The store of the server's device in most cases: 64 MiB of memory.
+/// Where the server stores the device in most cases: in 64 MiB of memory.
 const MEMORY: &str = "mem:64M";
 
 /// Starts ibfabric's server, and waits until it listens.

@@ -26,8 +26,8 @@ pub mod damaged;
 /// Minimum number of paths that a case traces. If the fabric has fewer paths, all of them are traced.
 const PAIRS: usize = 120;
 
-/// Options of `ibfabric tracer`: a timeout of 200 ms and one retry. Both are small, because some simulators never
-/// answer some probes.
+/// Options of `ibfabric tracer`: a timeout of 200 ms and one retry. Both are small, because simulators do not respond
+/// to some probes.
 const HASTE: [&str; 4] = ["-t", "200", "-r", "1"];
 
 /// A test case: a fabric, a routing engine and a simulator.
@@ -177,13 +177,17 @@ impl Case {
         });
         let has_agents = self.server == Server::WithAgents;
         let validated = number("/hops/validated") > 0;
-        scene.check(validated == has_agents, || format!("agents {has_agents}: {found}"));
+        scene.check(validated == has_agents, || {
+            format!("validated hops: {validated}, agents: {has_agents}: {found}")
+        });
         if !has_agents {
             let one = fs::read_to_string(&file)?;
             let to = one.split_whitespace().nth(1).unwrap_or_default().to_owned();
             let more = [&["-l", &to, "-v"][..], &HASTE].concat();
             let said = tracer(scene, &more)?;
-            scene.check(!said.contains("path validated"), || format!("said {said}"));
+            scene.check(!said.contains("path validated"), || {
+                format!("the tracer validates a path although no node has an agent: {said}")
+            });
         }
         Ok(())
     }
@@ -253,11 +257,13 @@ fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError>
     let said = after.pointer("/traces/0/result").and_then(Value::as_str).unwrap_or_default();
     let names = said.contains(&format!("hop 2, switch {}", hop["guid"].as_str().unwrap_or("none")))
         || said.contains(&format!("hop 2, ca {}", hop["guid"].as_str().unwrap_or("none")));
-    scene.check(names && after["bad"] == 1, || format!("{lie}: {after}"));
+    scene.check(names && after["bad"] == 1, || {
+        format!("expected one bad path that fails at hop 2 after {lie}: {after}")
+    });
     let mend = format!("Misroute \"{name}\" none");
     scene.run_own(&["sim", "ctl", "--name", &socket, &mend])?;
     let mended = trace(scene)?;
-    scene.check(mended["bad"] == 0, || format!("{mend}: {mended}"));
+    scene.check(mended["bad"] == 0, || format!("expected no bad path after {mend}: {mended}"));
     Ok(())
 }
 

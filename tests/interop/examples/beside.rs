@@ -3,8 +3,8 @@
 //!
 //! LIMIT is a time limit in seconds. PREPARATION is a single line for the guest's shell.
 //!
-//! With `beside LIMIT PREPARATION then LINE -- PROGRAM …`, the guest's shell runs LINE while the program runs. The
-//! output of all commands and the end of the guest's kernel log are printed.
+//! With `beside LIMIT PREPARATION then LINE -- PROGRAM …`, the guest's shell runs LINE one second after the start of
+//! the program. The example prints the output of all commands and the end of the guest's kernel log.
 
 use std::process::Command;
 use std::thread;

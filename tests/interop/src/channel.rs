@@ -71,7 +71,8 @@ impl Port {
         }
         jobs.last_id += 1;
         let id = jobs.last_id;
-        // The command is added to the table before it is sent, because its output may arrive immediately.
+        // The command is added to the table of running commands before it is sent, because its output may arrive
+        // immediately.
         jobs.running.insert(id, Arc::clone(job));
         drop(jobs);
         self.send(&format!("start {id} {command}\n"))?;

@@ -19,7 +19,7 @@ pub(super) fn program(program: &Path) -> Result<()> {
         command.arg("--userspec=65534:65534").arg(empty.path());
         command
     } else {
-        // Without a mapping, the user in the new namespace is 65534, too.
+        // In a new user namespace without a mapping, the program runs as user 65534, as with `chroot` above.
         let mut command = Command::new("unshare");
         command.arg("--user").arg("--root").arg(empty.path());
         command

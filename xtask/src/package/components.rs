@@ -82,7 +82,7 @@ pub(super) fn linked(metadata: &Value) -> Result<Vec<Component>> {
         if !package["source"].is_null() {
             let text = |field: &str| -> Result<String> {
                 let value = package[field].as_str();
-                Ok(value.ok_or_else(|| format!("{next}: no {field}"))?.to_owned())
+                Ok(value.ok_or_else(|| format!("package {next} has no {field}"))?.to_owned())
             };
             let manifest = PathBuf::from(text("manifest_path")?);
             let component = Component {
@@ -209,7 +209,7 @@ pub(super) fn cyclonedx(linked: &[Component], version: &str, is_musl: bool) -> R
     Ok(format!("{bill:#}\n"))
 }
 
-/// Returns the elements of an array; none if the value is no array.
+/// Returns the elements of an array, or an empty slice if the value is not an array.
 fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

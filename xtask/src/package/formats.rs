@@ -51,8 +51,8 @@ fn debian_architecture() -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Builds the wheel. pip installs its data directory into the environment's prefix, so that the preload library is in
-/// `../lib/ibfabric` as seen from the program.
+/// Builds the wheel. pip installs its data directory into the environment's prefix. So the program finds the preload
+/// library in `../lib/ibfabric`, relative to its own directory.
 fn wheel(release: &Release, is_checked: bool) -> Result<String> {
     let project = release.output.join("wheel");
     let data = project.join("ibfabric.data/data");
@@ -96,7 +96,7 @@ fn image(release: &Release, is_checked: bool) -> Result<String> {
     let tag = format!("ibfabric:{}", release.version);
     let file = format!("{}-image.tar", release.name);
     let path = release.output.join(&file);
-    // An image has only what is copied into it; the tarball has no /tmp.
+    // The image gets its /tmp from the release tree. It is created only here, so that the tarball has no /tmp.
     let temporary = release.tree.join("tmp");
     fs::create_dir_all(&temporary)?;
     let mut command = buildah("build");

@@ -56,7 +56,7 @@ pub(super) fn run(
     }
     let names = fields(&expected);
     let rows = read(&file, &names)?;
-    // tshark does not show checksums after SA records and counters, so it must show checksums only in SMPs.
+    // tshark does not show checksums after SA records and counters, so the comparison requires them only in SMPs.
     let shows_all =
         |packet: &Expected| ["1", "129"].contains(&packet["infiniband.mad.mgmtclass"].as_str());
     let mut outcome = compare(&expected, &rows, &names, shows_all)?;

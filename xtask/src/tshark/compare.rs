@@ -21,13 +21,12 @@ impl Outcome {
         let Self { packets, compared, checksums, hidden, faults } = self;
         let differ = faults.len();
         eprintln!("{what}: {packets} packets, {compared} fields compared, {differ} differ");
-        eprintln!(
-            "{checksums} of the fields are checksums; tshark does not show {hidden} more checksums"
-        );
+        eprintln!("{checksums} checksums compared; tshark does not show {hidden} other checksums");
     }
 }
 
-/// Compares the packets. If `shows_all` returns true for a packet, tshark must show its checksums.
+/// Compares the fields that tshark has read (`rows`) with the expected fields. If `shows_all` returns true for a
+/// packet, tshark must show all checksums of this packet.
 pub(super) fn compare(
     expected: &[Expected],
     rows: &[Vec<String>],

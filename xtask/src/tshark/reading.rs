@@ -164,7 +164,8 @@ impl Compared {
         );
     }
 
-    /// Compares a file. `ports` are UDP ports that are used for RoCEv2 in addition to 4791.
+    /// Compares the fields that `capture read` and tshark read from a capture file. `ports` are UDP ports that are used
+    /// for RoCEv2 in addition to 4791.
     pub(crate) fn file(&mut self, binary: &Path, file: &Path, ports: &[u16]) -> Fallible<()> {
         let ours = ours(binary, file, ports)?;
         let theirs = theirs(file, ports)?;

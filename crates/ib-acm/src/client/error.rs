@@ -28,7 +28,7 @@ pub enum RequestError {
 #[non_exhaustive]
 pub enum ClientError {
     /// The client cannot connect to the service.
-    #[error("cannot connect to {service}: {error}")]
+    #[error("cannot connect to {service}: {error}; expected a running `ibfabric acm` or ibacm")]
     Connect {
         /// Address of the service.
         service: ServiceAddress,

@@ -83,7 +83,7 @@ pub struct EndpointDescription {
     pub index: u8,
     /// GUID of the HCA.
     pub device_guid: Guid,
-    /// Number of the HCA's port to which the endpoint belongs.
+    /// Number of the endpoint's port on the HCA.
     pub port: u8,
     /// Number of ports of the HCA.
     pub port_count: u8,

@@ -84,7 +84,7 @@ impl Request {
             entries.push(source.to_entry(EntryFlags::SOURCE).ok_or_else(|| mixed(source))?);
         }
         let flags = EntryFlags::DESTINATION.with(options.flags());
-        // A destination that is still a GID or a LID has a source of another type, so the request is invalid.
+        // If the destination is a GID or a LID here, the source has another type, and the request is invalid.
         let entry = destination.to_entry(flags);
         entries.push(entry.ok_or_else(|| mixed(source.unwrap_or(destination)))?);
         Ok(Self::with_entries(ClientOpcode::RESOLVE, entries))

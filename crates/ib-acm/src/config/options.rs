@@ -144,9 +144,9 @@ pub enum ServerMode {
 /// Resolution of addresses of the service's own machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loopback {
-    /// `none`: in the same way as addresses of other machines.
+    /// `none`: the service resolves its own addresses like addresses of other machines.
     None,
-    /// `local`: the service knows its addresses, and sends no query.
+    /// `local`: the service resolves its own addresses without a query.
     #[default]
     Local,
 }

@@ -62,7 +62,7 @@ pub enum Row {
     Unreachable(Lid),
 }
 
-/// Header of a block: the port at which the routes of the block start.
+/// A block of a file of routes, without its rows. The fields describe the port at which the routes of the block start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block<'d> {
     /// Type of the port's node.

@@ -13,11 +13,11 @@ use crate::cache::Peer;
 /// Claim about a peer. The claim is accepted if the peer does not respond to a check.
 #[derive(Clone, Debug)]
 pub(super) enum Claim {
-    /// The peer has moved to the LID of this sender, and has these addresses.
+    /// The checked peer has moved to the LID of this sender, and has these addresses.
     Moved(Sender, Vec<Address>),
-    /// The address belongs to this sender, not to the peer.
+    /// The address belongs to this sender, not to the checked peer.
     Owner(Sender, Address),
-    /// The peer no longer has this address.
+    /// The checked peer no longer has this address.
     Released(Address),
 }
 

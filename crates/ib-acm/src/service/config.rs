@@ -219,7 +219,10 @@ mod tests {
             let config = ServiceConfig { retries, ..ServiceConfig::default() };
             let all: Duration = (0..=retries).map(|attempt| config.attempt_timeout(attempt)).sum();
             let expected = config.timeout * (retries + 1);
-            assert!(all.abs_diff(expected) < Duration::from_micros(1), "{all:?} {expected:?}");
+            assert!(
+                all.abs_diff(expected) < Duration::from_micros(1),
+                "the timeouts sum to {all:?}, expected {expected:?}"
+            );
             assert!(
                 retries == 0
                     || config.attempt_timeout(1)

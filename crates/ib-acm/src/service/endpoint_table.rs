@@ -300,8 +300,8 @@ fn update(cx: &mut Context<'_>, resolver: &mut Resolver, before: &PortState) {
         *table = PeerTable::new(config.max_destinations);
         table.preload_hosts(&config.hosts, cx.now);
     } else if is_queried_again || comes_up {
-        // Paths from the SA are valid only for the port's LID and for the SM that computed them: a new or restarted
-        // SM may route differently. Preloaded routes remain valid if the LID and the SM are the same as before.
+        // Routes from the SA are valid only for the port's LID and for the SM that computed them. A new or restarted SM
+        // may compute other routes. Preloaded routes remain valid if the LID and the SM are the same as before.
         resolver.peers.table.remove_routes(!is_other_sm && !is_moved);
     }
     if !is_active {

@@ -104,7 +104,7 @@ fn lookup_sa_route(cx: &Context<'_>, peer: &Peer) -> PathLookup {
 fn lookup_lid(cx: &Context<'_>, peers: &mut PeerTable, lid: u16, main: &PathRecord) -> PathLookup {
     let own = cx.port_state().link;
     if (main.dlid ^ lid) >> own.lmc != 0 {
-        // The port has moved, so the requested LID is no longer one of its LIDs.
+        // The port has got other LIDs: the requested LID is no longer one of them.
         peers.cache.unbind(&Address::Lid(lid));
         peers.lid_routes.remove(&lid);
         return PathLookup::Unknown;

@@ -107,8 +107,8 @@ impl PathQueries {
         cx.set_timer(at, Timer::PathQuery(target));
     }
 
-    /// Queries a cached route again because a peer's message contradicts it. If the route was learned less than 10 s
-    /// ago, delays the query until the route is 10 s old.
+    /// Queries the SA again for a cached route, because a peer's message contradicts it. If the route was learned less
+    /// than 10 s ago, delays the query until the route is 10 s old.
     pub(super) fn query_contradicted(
         &mut self,
         cx: &mut Context<'_>,

@@ -26,8 +26,8 @@ use super::peer_table::PeerTable;
 use crate::Address;
 use crate::cache::{BindResult, NO_GROUP, PeerKey, SaRoute, Timestamp, is_assigned_by_sm};
 
-/// Two GIDs that were confirmed with the same LID within this time are assumed to belong to the same port. After a
-/// longer time, the GID that was confirmed earlier is checked.
+/// Two GIDs that were confirmed with the same LID within this time are assumed to belong to the same port. If more time
+/// lies between the confirmations, the GID that was confirmed earlier is checked.
 const SHARED_LID: Duration = Duration::from_secs(1);
 
 /// Result of a check whose timer expired.
@@ -104,8 +104,8 @@ impl Peers {
         if group != NO_GROUP || peer.group == NO_GROUP {
             peer.group = group;
         }
-        // The former peer of this LID may have moved, so it is checked. It is not checked if it was confirmed within
-        // `SHARED_LID`, because both peers may then be GIDs of one port.
+        // The former peer of this LID may have got another LID, so it is checked. It is not checked if it was confirmed
+        // within `SHARED_LID`, because both peers may then be GIDs of one port.
         let mut others = Vec::new();
         let former = self.table.set_lid(lid, gid).filter(|&former| former != gid);
         let cache = &mut self.table.cache;

@@ -526,14 +526,14 @@ impl Resolver {
         }
     }
 
-    /// Continues resolutions that waited for the check of this peer, which is complete.
+    /// Continues resolutions that waited for the check of this peer. The check is complete.
     fn resume_checked(&mut self, cx: &mut Context<'_>, gid: Gid) {
         for tid in self.resolutions.checking_peer(gid) {
             self.advance(cx, tid);
         }
     }
 
-    /// Continues resolutions that waited for the check of this peer, which cannot be checked.
+    /// Queries the addresses of resolutions that waited for the check of this peer. The peer cannot be checked.
     fn resume_unchecked(&mut self, cx: &mut Context<'_>, gid: Gid) {
         for tid in self.resolutions.checking_peer(gid) {
             if let Some(resolution) = self.resolutions.get(tid) {

@@ -2,8 +2,8 @@
 //!
 //! With `route_prot acm`, the route to a peer is derived from a group if the path to the peer has the service level of
 //! the group. To compare the service levels, the endpoint queries all paths of its port from the SA. Resolutions wait
-//! for the result. If the SA does not return the paths, or gives a peer another service level, routes are queried from
-//! the SA.
+//! for the result. The route to a peer is queried from the SA if the path has another service level. It is also queried
+//! if the service level is unknown, because the SA did not return the paths.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -66,8 +66,8 @@ pub(super) fn select_endpoints(
 /// Returns the endpoint that owns the address `to`. If there is none, returns an endpoint in the subnet of the GID
 /// `to`, or in the subnet of the cached owner of `to` if `to` is not a GID.
 ///
-/// Returns several endpoints in one case only: there is no such endpoint, `to` is a name or an IP address, and
-/// `no_delay` is false. They are all endpoints that can resolve `to`.
+/// Returns several endpoints only if `to` is a name or an IP address, `no_delay` is false, and none of the endpoints
+/// described above is up. These are all endpoints that are up and have an address.
 fn nearest(
     table: &EndpointTable,
     keys: impl Iterator<Item = EndpointKey>,

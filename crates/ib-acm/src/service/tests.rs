@@ -76,9 +76,9 @@ struct Net {
     is_mute: bool,
     /// Attribute to whose requests the SA does not respond.
     mute_to: Option<AttributeId>,
-    /// Status of the SA's responses to queries of a single path.
+    /// Status of the SA's responses to queries for a single path.
     path_status: MadStatus,
-    /// Status of the SA's responses to queries of all paths.
+    /// Status of the SA's responses to queries for all paths of a port.
     table_status: MadStatus,
     /// True if the SA's responses are delayed until [`Net::deliver_late`] is called.
     is_slow: bool,
@@ -396,7 +396,7 @@ fn entry_of(to: &Address) -> Entry {
     }
 }
 
-/// Returns a preloaded path from host 0 to host 1. Its service level differs from all service levels that the SA gives.
+/// Returns a preloaded path from host 0 to host 1. Its service level differs from all that the SA reports.
 fn of_file() -> PathRecord {
     PathRecord {
         sgid: gid(0),

@@ -34,7 +34,7 @@ pub(super) struct Source {
     /// Counts at the beginning of the section: captured packets (`captured` plus `pending`), and overwritten packets
     /// (`settled`).
     pub(super) before: [PacketCounts; 2],
-    /// Overwritten packets that were counted in `missed` of the packets read so far.
+    /// Overwritten packets that are already counted, either in `missed` of a packet or in the statistics of a section.
     reported: PacketCounts,
     /// Overwritten packets before the last packet that was written or counted as not written.
     pub(super) settled: PacketCounts,
@@ -54,7 +54,7 @@ pub(super) struct MergedPacket {
     /// follows this range.
     pub(super) bytes: std::ops::Range<usize>,
     pub(super) remark: usize,
-    /// Number of packets of the same direction that were overwritten before this packet.
+    /// Number of packets in the direction of this packet that were overwritten before it.
     pub(super) missed: u64,
 }
 

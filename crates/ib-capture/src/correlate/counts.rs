@@ -27,8 +27,8 @@ impl FileCounts {
     pub(super) fn count(&mut self, statistics: &Statistics) {
         let Some(dropped) = statistics.dropped else { return };
         *self.overwritten.get_or_insert(0) += dropped;
-        // In files of other programs, it is not defined which packets the interface statistics count
-        // as received. So `noted` is read only if the comment shows that ibfabric wrote the file.
+        // Other programs may count other packets as received. `received` is therefore added to `noted` only if the
+        // statistics have the comment that ibfabric writes.
         let is_noted = |comment: &String| comment.contains(" packets noted in both directions");
         if let Some(noted) =
             statistics.received.filter(|_| statistics.comments.iter().any(is_noted))

@@ -1,5 +1,5 @@
-//! Finds the streams that contain the same packets, captured at both ends, and the two flows that are
-//! the two directions of a connection.
+//! Finds the two streams that contain the same packets, one captured at each end, and the two flows that form the
+//! directions of one connection.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -145,8 +145,9 @@ pub(super) struct Exchange<'a> {
     pub(super) requests: [Option<&'a Stream>; 2],
     /// The stream of responses in the requester's capture.
     pub(super) responses: Option<&'a Stream>,
-    /// Periods in which packets are missing in the file that contains `responses`: gaps in the packets that the
-    /// requester receives, and gaps whose queue pair is unknown.
+    /// Periods (start and end time) in which packets are missing in the file that contains `responses`. The first list
+    /// has the gaps in the packets that the requester receives. The second list has the gaps whose queue pair is
+    /// unknown.
     pub(super) gaps: [&'a [(u64, u64)]; 2],
     pub(super) mtu: u16,
     pub(super) clocks: &'a Clocks,
@@ -160,7 +161,7 @@ struct Open {
     bytes: u64,
     sent_again: u32,
     sent: Option<FileTime>,
-    /// Time of the first transmission of the message's last packet so far.
+    /// Time of the first transmission of the packet that was added last.
     sent_last: Option<FileTime>,
     began: Option<FileTime>,
     arrived: Option<FileTime>,

@@ -206,8 +206,8 @@ impl Stream {
         }
     }
 
-    /// Shifts the positions of a list of `lanes` by a multiple of the PSN range (2^24), so that the first position is
-    /// as close as possible to `to`. `to` is the first position of a list that shares the PSNs.
+    /// Shifts the positions of the packets in `lanes[lane]` by a multiple of the PSN range (2^24), so that the first
+    /// position is as close as possible to `to`. `to` is the first position in a list that shares the PSNs.
     pub(super) fn align(&mut self, lane: usize, to: u32) {
         let Some(first) = self.first[lane] else { return };
         let near = to

@@ -58,7 +58,7 @@ struct Fate {
     is_dropped: bool,
     /// True if the packet is a retransmission.
     is_again: bool,
-    /// File index ([`Host::file`]) of the end that does not capture the packet.
+    /// File index ([`Host::file`]) of the end whose file lacks the packet, although the end sent or received it.
     is_missed_by: Option<usize>,
     /// Time from the post of the request to the packet, in nanoseconds.
     posted: Option<u64>,
@@ -324,7 +324,7 @@ fn uncaptured_packets_leave_times_unknown() {
 fn read_completes_with_its_last_response() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 2, 0);
-    // A READ of 2500 bytes has three responses. The second request re-requests the last two.
+    // A READ of 2500 bytes has three responses. The second READ request requests the last two responses again.
     let t = 100_000;
     bench.packet((A, B), (Operation::ReadRequest, 6, 0, 2500), (t, t + 5_000), WHOLE);
     let first = (Operation::ReadResponseFirst, 6, MTU, 0);

@@ -159,8 +159,8 @@ impl Cm {
             return self.connections.by_comm_id(guid, rej.local_comm_id);
         }
         let connection = self.connections.get(ConnectionId(rej.remote_comm_id))?;
-        // Before the active side receives the REP, it does not know the peer's communication ID and cannot compare it.
-        // The active side sends no REP, so a REJ of a REP is invalid.
+        // `remote` is `None` on the active side until the REP arrives, so the peer's communication ID cannot be
+        // compared. The active side has not sent a REP, so it ignores a REJ that refers to a REP.
         let matches = match connection.remote {
             None => rej.message != ReferencedMessage::REP,
             Some(remote) => remote.comm_id == rej.local_comm_id,

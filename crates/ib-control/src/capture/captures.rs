@@ -39,10 +39,10 @@ pub enum CaptureError {
     #[error(transparent)]
     WorkError(#[from] WorkError),
     /// No capture has this number.
-    #[error("there is no capture {0}")]
+    #[error("there is no capture {0}: `ibfabric capture list` prints the captures")]
     None(u64),
     /// Another capture of the program already writes to the file.
-    #[error("{}: capture {by} writes it", .file.display())]
+    #[error("{}: capture {by} is writing to this file: stop it first, or use another file", .file.display())]
     Written {
         /// Path of the file.
         file: PathBuf,

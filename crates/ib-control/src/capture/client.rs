@@ -21,7 +21,7 @@ const PATIENCE: i32 = 30_000;
 #[non_exhaustive]
 pub enum ClientError {
     /// A system call on the socket failed, for example because no program listens.
-    #[error("{name}: {source}")]
+    #[error("socket @{name}: {source}")]
     Io {
         /// The name of the program's socket.
         name: String,
@@ -29,13 +29,15 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The program does not respond. Holds the name of its socket.
-    #[error("{0} does not respond")]
+    #[error("the program at socket @{0} did not respond within {} s", PATIENCE / 1000)]
     Silent(String),
     /// The program has disconnected. Holds the name of its socket.
-    #[error("{0} has disconnected")]
+    #[error("the program at socket @{0} has disconnected")]
     Gone(String),
     /// The response is malformed; the program is probably of another version.
-    #[error("{name} has sent a malformed response: {what}")]
+    #[error(
+        "the program at socket @{name} sent a malformed response: {what}; expected the same version of ibfabric"
+    )]
     Malformed {
         /// The name of the program's socket.
         name: String,
@@ -43,7 +45,7 @@ pub enum ClientError {
         what: String,
     },
     /// The socket belongs to another user. Holds the name of the socket.
-    #[error("{0} belongs to another user")]
+    #[error("socket @{0} belongs to another user: expected a program of this user, or root")]
     Foreign(String),
     /// The program refused the request.
     #[error("{0}")]
@@ -62,7 +64,7 @@ pub fn programs() -> io::Result<Vec<String>> {
     };
     let mut names: Vec<_> = sockets.lines().filter_map(name).collect();
     names.sort();
-    // The system's list has a line for each connection of a socket, so the same name can occur several times.
+    // `/proc/net/unix` has a line for each connection of a socket, so the same name can occur several times.
     names.dedup();
     Ok(names)
 }

@@ -11,8 +11,9 @@ use super::message::AdapterInfo;
 use ib_device::Device;
 use ib_os::inbox::Handle;
 
-/// Callback for each queue pair that a selection of an HCA has chosen. It gets the number of the HCA, the selection and
-/// the packet reader, and returns the reader if no capture uses it.
+/// Callback for each queue pair that a selection of an HCA has chosen. The arguments are the number of the HCA, the
+/// selection, and the packet reader of the queue pair. If no capture has this selection, the callback returns the
+/// reader.
 pub type OnReader = Box<dyn FnMut(u32, SelectionId, PacketReader) -> Option<PacketReader> + Send>;
 
 /// Owner of a program's HCAs: one HCA, several HCAs, or the HCAs of all hosts of a simulated fabric. One driver thread
@@ -94,7 +95,7 @@ impl HcaOwner for Device {
     fn set_on_reader(&mut self, mut on_reader: OnReader) {
         self.on_traced(move |hca, selection, reader| {
             if on_reader(0, selection, reader).is_some() {
-                // No capture uses the reader any more, so its selection is removed.
+                // The callback returned the reader: no capture has this selection any more.
                 hca.deselect(selection);
             }
         });

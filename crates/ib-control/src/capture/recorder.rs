@@ -361,8 +361,8 @@ impl Work {
                 return;
             }
             if is_hasty && self.begun_finishing.elapsed() > READER_TIMEOUT * 5 {
-                // New packets arrive as fast as the target accepts them, so the loop might never end. The remaining
-                // packets are not written.
+                // If packets arrive as fast as the target accepts them, the loop would never end. It therefore stops
+                // after this time. The remaining packets count as unwritten.
                 return;
             }
             if !is_hasty {

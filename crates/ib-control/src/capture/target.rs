@@ -60,7 +60,7 @@ impl Target {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", match .offset {
     Some(offset) => format!("{name}: byte {offset}: {source}"),
-    None => format!("cannot create {name}: {source}"),
+    None => format!("cannot capture into {name}: {source}"),
 })]
 pub struct TargetError {
     /// Path of the file, or `the stream`.
@@ -309,8 +309,8 @@ fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = 0;
     std::iter::from_fn(move || {
         let length = blocks.get(end + 4..end + 8)?.try_into().ok()?;
-        // A pcapng block has at least 12 bytes: 4 of type and two lengths of 4. The minimum makes the iteration advance
-        // even if a length is wrong.
+        // A pcapng block has at least 12 bytes: its type and two copies of its length, of 4 bytes each. This minimum
+        // makes the iteration advance even if a length is wrong.
         end += (u32::from_le_bytes(length) as usize).max(12);
         Some(end)
     })
@@ -347,7 +347,7 @@ impl Pending {
         self.done
     }
 
-    /// Discards all bytes, including those that the target has not accepted.
+    /// Empties the buffer. Bytes that the target has not accepted are lost.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.done = 0;

@@ -4,7 +4,7 @@ use super::*;
 const LOOPBACK: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// Sends a request to a server of the page `up 1` and returns the response.
+/// Starts a server whose page is `up 1`, sends a request to it, and returns the response.
 fn request(request: &str) -> String {
     let server = PageServer::bind(LOOPBACK).expect("a port is free");
     let address = server.address().expect("the listener has an address");

@@ -35,7 +35,7 @@ pub struct AcmConfig {
     pub tcp: Option<SocketAddr>,
     /// How long the daemon polls for another request before it sleeps, in microseconds.
     pub spin: u64,
-    /// Directory of the options file and the address file, unless `options` and `addresses` name others.
+    /// Directory of the options file and the address file, unless `options` and `addresses` specify these files.
     pub config: PathBuf,
     /// The options file; `None` for `ibacm_opts.cfg` or, if absent, `acm_opts.cfg` in the directory `config`.
     pub options: Option<PathBuf>,
@@ -52,12 +52,12 @@ pub struct AcmConfig {
 }
 
 impl AcmConfig {
-    /// Returns true if neither a Unix socket nor a TCP port was configured, so that the options file decides.
+    /// Returns true if neither a Unix socket nor a TCP port was configured. The options file then selects the sockets.
     pub(super) const fn has_default_sockets(&self) -> bool {
         self.socket.is_none() && self.tcp.is_none()
     }
 
-    /// Returns true if `log` is set, or if `options` is set. The options file can name a log file.
+    /// Returns true if the configuration may name a log file: either directly, or in the options file `options`.
     pub(super) const fn names_log(&self) -> bool {
         self.log.is_some() || self.options.is_some()
     }

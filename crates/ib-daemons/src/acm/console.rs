@@ -37,8 +37,8 @@ pub enum AcmRequest {
 }
 
 /// Returns the name of the control socket of a service with the given client socket. The name contains the canonical
-/// path: relative paths and symbolic links to one socket give the same name. Equal relative paths in different
-/// directories do not.
+/// path. So all relative paths and symbolic links to one client socket give the same name. Equal relative paths in
+/// different directories give different names.
 pub fn name(socket: &Path) -> String {
     if let Ok(canonical) = socket.canonicalize() {
         return format!("ibfabric-acm:{}", canonical.display());

@@ -23,8 +23,9 @@ const PORT_LINK: &str = "/run/ibacm.port";
 pub(super) struct Published(Vec<PathBuf>);
 
 impl Published {
-    /// Creates the link to the Unix socket, or the file and the link with the TCP port number. Creates nothing if the
-    /// command line specifies the sockets.
+    /// Publishes the default sockets. In server mode `Unix`, creates a link to the Unix socket, unless systemd has
+    /// opened the socket or `acme_plus_kernel_only` is set. In the other modes, creates a file with the TCP port number
+    /// and a link to this file. Creates nothing if the command line specifies the sockets.
     pub(super) fn new(args: &AcmConfig, options: &Options) -> Result<Self, DaemonError> {
         let mut published = Self(Vec::new());
         if !args.has_default_sockets() {

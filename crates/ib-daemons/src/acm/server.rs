@@ -171,7 +171,7 @@ pub struct Server {
     ready_listeners: BTreeSet<usize>,
     buffer: Vec<u8>,
     rejected: RejectedClients,
-    /// For each watched file: true if it became readable since the last call of [`Server::take_readable`].
+    /// For each watched file: true if it became readable since the last call of [`Server::take_readable`] for it.
     watched: Vec<bool>,
     /// Path of the Unix socket that the server has created; the file is removed when the server is dropped.
     socket_file: Option<PathBuf>,

@@ -28,8 +28,7 @@ pub(super) struct Settings {
     pub(super) warnings: Vec<String>,
 }
 
-/// Identity of a file and the time of its last change. Two versions differ if the file was replaced or changed in
-/// between.
+/// Inode, mode, length and change time of a file, by which the service detects that the file was replaced or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileVersion {
     inode: u64,
@@ -164,7 +163,7 @@ impl Settings {
         Some(FileVersion { inode: it.ino(), mode: it.mode(), length: it.len(), changed })
     }
 
-    /// Returns the paths to preload for a port, and warnings about the route file.
+    /// Returns the path records of the routes to preload for a port, and warnings about the route file.
     pub(super) fn paths(
         &self,
         port: &PortState,
@@ -225,7 +224,7 @@ fn one_of(
     Ok(None)
 }
 
-/// Reads a file; fails if other users than its owner and group can write it.
+/// Reads a file; fails if users other than its owner and its group can write it.
 fn trusted(path: &Path) -> Result<Vec<u8>, DaemonError> {
     let failed = |error: io::Error| DaemonError::Failed(format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
@@ -233,7 +232,7 @@ fn trusted(path: &Path) -> Result<Vec<u8>, DaemonError> {
     Ok(bytes)
 }
 
-/// Opens a file; fails if other users than its owner and group can write it.
+/// Opens a file; fails if users other than its owner and its group can write it.
 fn open_trusted(path: &Path) -> Result<fs::File, DaemonError> {
     let failed = |error: io::Error| DaemonError::Failed(format!("{}: {error}", path.display()));
     let file = fs::File::open(path).map_err(failed)?;

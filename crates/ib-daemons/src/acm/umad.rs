@@ -58,9 +58,9 @@ pub struct UmadPort {
     state: PortState,
     changes: u64,
     mads: VecDeque<Incoming>,
-    /// Sends the SMPs that read the port's attributes, and receives the responses.
+    /// Requester of the SMPs that read the port's attributes.
     requester: Requester,
-    /// The `PortInfo` that was read last. It takes effect only when the P_Key table has been read, too.
+    /// The `PortInfo` that was read last. It takes effect once the whole P_Key table has been read as well.
     info: Option<PortInfo>,
     /// The P_Key table, including unused entries of its last block.
     p_keys: Vec<PKey>,

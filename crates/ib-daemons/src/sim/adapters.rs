@@ -38,8 +38,8 @@ use ports::{PortAttributes, details, locate};
 /// If this many packets wait in the output queue of a port, further packets of its HCA stay in the ring of the HCA.
 const MOST_WAITING: usize = 32;
 
-/// Number of packets beyond `MOST_WAITING` that may wait before the ring of an HCA without connections is left unread.
-/// So HCAs with connections at the same port cannot block it.
+/// Number of packets by which the limit for an HCA without connections exceeds `MOST_WAITING`. So the waiting packets
+/// of HCAs with connections at the same port do not block this HCA.
 const MORE_WAITING: usize = 8;
 
 /// Maximum number of frames that are taken from one HCA in one round of the event loop.

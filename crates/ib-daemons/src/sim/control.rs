@@ -51,7 +51,7 @@ fn payload(sim: &Sim, port: ib_topology::PortId, message: &Control) -> Option<Ve
             let number = if message.payload[0] == 0 { own } else { message.payload[0] };
             let mut bytes = [0; 64];
             sim.port_info(sim.find_port(owner, number)?).emit(&mut bytes);
-            // LocalPortNum is the port that received the request, as in a PortInfo response.
+            // LocalPortNum is the number of the port that received the request, as in a PortInfo response.
             bytes[28] = link.number;
             bytes.to_vec()
         }

@@ -36,8 +36,8 @@ pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Opt
 const PRINTING_COMMANDS: &str =
     "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
 
-/// Executes a command line. Returns the reply, and the command if it was passed to the fabric. Failed commands are
-/// returned too: they were logged, and a replay must log the same.
+/// Executes a command line. Returns the reply, and the command if it was passed to the fabric, even if it failed: a
+/// replay must repeat failed commands, since the fabric's log contains them.
 fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

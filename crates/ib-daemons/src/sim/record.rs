@@ -1,4 +1,5 @@
-//! `--record` writes each input of a fabric with its time, and `--replay` repeats the inputs. `--log` writes the log.
+//! `--record` writes each input of a fabric with its time, and `--replay` repeats the inputs. `--log` writes the
+//! simulator's log.
 //!
 //! ```text
 //! ibfabric record 4
@@ -57,7 +58,7 @@ impl Lines {
         Ok(Self { sink: Sink::create(path, std::io::stderr())?, has_failed: false })
     }
 
-    /// Writes text. If the last line is incomplete, the next call continues it.
+    /// Writes text. If it ends with an incomplete line, the text of the next call continues this line.
     fn write(&mut self, text: &str) {
         self.done(|sink| {
             for line in text.split_inclusive('\n') {

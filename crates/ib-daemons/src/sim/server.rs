@@ -54,7 +54,7 @@ pub(crate) struct SimServer {
     pub(super) server: Server,
     pub(super) console: LineServer,
     pub(super) adapters: Adapters,
-    /// For each ibsim client, the client that was attached to `sim` for it. The key is the number that `server` has
+    /// The simulator client that represents each ibsim client in `sim`. The key is the number that `server` has
     /// assigned to the ibsim client.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
@@ -239,8 +239,8 @@ impl SimServer {
         self.sim.keep_up(self.round_time);
     }
 
-    /// Reads requests of clients and lets the fabric and the SM process them. The first responses are sent at once, the
-    /// others after all requests were processed.
+    /// Reads requests of clients and lets the fabric and the SM process them. Sends the first available responses at
+    /// once, and all later responses after the last request was processed.
     pub(crate) fn receive(&mut self) -> Result<(), DaemonError> {
         let now = self.now();
         self.round_time = now;
@@ -454,8 +454,8 @@ impl SimServer {
         Ok(())
     }
 
-    /// Passes all MADs that have arrived for simulator clients to their ibsim clients or HCAs; returns true if there
-    /// were any.
+    /// Passes all MADs that have arrived for simulator clients to the ibsim clients and HCAs that own these clients;
+    /// returns true if there were any.
     fn hand_all_out(&mut self) -> bool {
         let mut any = false;
         while let Some(client) = self.sim.next_woken() {
@@ -466,7 +466,7 @@ impl SimServer {
         any
     }
 
-    /// Passes the MADs that have arrived for one simulator client to its ibsim client or HCA.
+    /// Passes the MADs that have arrived for one simulator client to the ibsim client or HCA that owns this client.
     fn hand_out(&mut self, id: ClientId) {
         let Some(&number) = self.numbers.get(&id) else {
             return self.adapters.hand_out(&mut self.sim, id);
@@ -541,7 +541,7 @@ impl SimServer {
     }
 }
 
-/// Converts a client's message to a datagram. The protocol does not transmit a P_Key, so the first one in the port's
+/// Converts a client's message to a datagram. The protocol does not transmit a P_Key, so the first P_Key in the port's
 /// table is used.
 fn datagram(sim: &Sim, port: PortId, request: &Request) -> Datagram {
     let smp = request.destination_queue_pair == 0;

@@ -47,7 +47,7 @@ impl Sink {
         &self.path
     }
 
-    /// Marks the end of a part; writes the buffer if it is full.
+    /// Marks the end of a line or pcapng block. Writes the buffer if it has at least [`PART`] bytes.
     ///
     /// # Errors
     /// Fails if the buffer is full and cannot be written.

@@ -19,7 +19,7 @@ pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
 pub(super) struct Cache {
     /// LIDs of all ports, including ports that have left the subnet.
     pub(super) lids: Lids,
-    /// Writes the files of the cache directory; `None` if the cache cannot be written or is not configured.
+    /// The files that the SM writes; `None` if the cache cannot be written or is not configured.
     store: Option<Arc<Store>>,
 }
 

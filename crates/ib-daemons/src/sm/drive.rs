@@ -159,7 +159,8 @@ impl<'r, 's> Driver<'r, 's> {
     /// must end.
     fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, alarm, orders, options, .. } = self;
-        // `alarm` is reset before signals and console requests are read. Later ones ring it and so end the next wait.
+        // `alarm` is reset before signals and console requests are read. A signal or request that arrives later rings
+        // `alarm` and so ends the next wait.
         alarm.silence();
         while let Some(order) = orders.take() {
             match order {

@@ -21,7 +21,7 @@ pub(super) struct Dump {
     pub(super) lids: LidOptions,
     /// The port numbers to which each switch forwards each multicast LID. The keys are the switch's GUID and the LID.
     pub(super) multicast: BTreeMap<Guid, BTreeMap<u16, Vec<u8>>>,
-    /// True if all dump files are written, false if only the list of links is.
+    /// True if all dump files are written, false if only the list of links is written.
     pub(super) all: bool,
 }
 

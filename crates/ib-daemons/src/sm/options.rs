@@ -63,10 +63,10 @@ pub struct ManagerOptions {
     pub partitions: PartitionsSource,
     /// True if the process exits as soon as the subnet is up.
     pub once: bool,
-    /// True if the SM waits as standby while another SM is the master. If false, the daemon then exits with an error.
-    /// At a simulated port without `once`, the SM waits in both cases.
+    /// True if the SM waits as standby while another SM is the master; false if the daemon exits with an error instead.
+    /// At a simulated port without `once`, the SM always waits.
     pub standby: bool,
-    /// True if the SM behaves as OpenSM: its output and its default files are the same.
+    /// True if the SM behaves as OpenSM: its output and its default files are those of OpenSM.
     pub as_opensm: bool,
     /// True if `dump_files_dir` is OpenSM's default. If this directory is not writable, the current directory replaces
     /// it.

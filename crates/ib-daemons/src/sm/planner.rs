@@ -9,8 +9,8 @@ type Made = (u64, Result<Plan, PlanError>);
 
 /// Computes plans. Only the plan that was started last is used.
 pub(super) struct Planner {
-    /// Wakes the SM's event loop when a plan is complete. `None` if plans are computed synchronously, as an SM in
-    /// virtual time requires.
+    /// Bell that wakes the SM's event loop when a plan is complete. `None` if plans are computed synchronously, as an
+    /// SM in virtual time requires.
     bell: Option<Bell>,
     started: u64,
     made: Receiver<Made>,

@@ -80,8 +80,8 @@ pub(crate) struct Lanes {
     pub(crate) sl2vl: Option<String>,
 }
 
-/// Limit of high-priority VL arbitration. `None`, which is written as -1, selects the limit for all ports, or else the
-/// default.
+/// Limit of high-priority VL arbitration. `None`, which is written as -1, selects the limit for all ports. If that is
+/// `None`, the default applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HighLimit(Option<u8>);
 

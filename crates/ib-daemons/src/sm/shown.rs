@@ -21,7 +21,7 @@ pub(crate) struct Shown {
     /// True if a sweep has brought the subnet up and the SM can still route the subnet.
     pub(crate) is_up: bool,
     /// Text about the last sweep that brought the subnet up; empty if there was none. If the subnet cannot be routed,
-    /// the reason instead.
+    /// the text is the reason.
     pub(crate) last: String,
     /// The alarms that are raised, in the format of `sm ctl status --json`.
     pub(crate) alarms: Vec<Value>,

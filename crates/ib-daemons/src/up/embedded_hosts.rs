@@ -176,7 +176,8 @@ impl EmbeddedHosts {
         active >= linked.min(2) || now >= until
     }
 
-    /// Adds hosts, selects those of the block device, and starts to resolve the device's paths.
+    /// Adds hosts. Selects the block device's client hosts and server hosts, and starts to resolve the paths between
+    /// them.
     fn begin(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
         self.populate(sim, addresses)?;
         let ports: Vec<PortId> = self.hosts.ports().collect();

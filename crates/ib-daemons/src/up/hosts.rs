@@ -68,7 +68,7 @@ pub enum HostError {
     #[error(transparent)]
     Device(#[from] SimDeviceError),
     /// Message buffers could not be allocated.
-    #[error("no memory for messages")]
+    #[error("cannot allocate the message buffers of the host")]
     OutOfMemory,
 }
 

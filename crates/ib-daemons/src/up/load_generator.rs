@@ -101,8 +101,8 @@ impl LoadGenerator {
         self.run.as_ref().filter(|run| is_fresh(run)).map(|run| run.retry_at)
     }
 
-    /// Makes progress; returns true if there was any. If `is_interrupted` is true, the run restores the content and
-    /// stops.
+    /// Submits requests of the run and handles their completions; returns true if there were any. If `is_interrupted`
+    /// is true, the run restores the content and stops.
     pub(super) fn work(
         &mut self,
         now: Instant,

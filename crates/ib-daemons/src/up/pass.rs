@@ -51,7 +51,7 @@ impl Pass {
         Self { task, part, next, outstanding: 0, done: 0, wrong: 0, errors: 0 }
     }
 
-    /// Makes progress; returns true if there was any.
+    /// Submits requests and handles their completions; returns true if there were any.
     pub(super) fn work(&mut self, device: &mut impl Backing, content: &mut Content) -> bool {
         let mut moved = false;
         while let Some((offset, errno)) = device.poll() {

@@ -81,7 +81,7 @@ pub fn report_schema(generator: schemars::SchemaGenerator) -> schemars::Schema {
 
 /// The step that the self-test is executing.
 enum Step {
-    /// Waits until this time for all ports to come up.
+    /// The self-test waits for all ports to come up, at most until this time.
     Subnet(Instant),
     Routes,
     /// The name check; `None` until its requests are prepared.

@@ -98,7 +98,7 @@ fn run(seed: u64, counters: &mut Counters) {
         match random.below(12) {
             0 => {
                 let host = random.below(count as u64) as usize;
-                // The host's clients restart too, so their requests are abandoned.
+                // All clients on the host restart with it, so their requests are abandoned.
                 open.retain(|&(client_host, _), _| client_host != host);
                 lab.reboot(host);
                 counters.reboots += 1;

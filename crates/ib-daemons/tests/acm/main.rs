@@ -31,8 +31,10 @@ fn names_and_addresses_resolve_with_either_route_protocol() {
         for (from, to) in [(0, 1), (0, count - 1), (count - 1, 0), (1, 1)] {
             for address in [name(to), ip(to)] {
                 let path = lab.resolve(from, &address);
-                let path = path.unwrap_or_else(|status| panic!("{routes:?} {address}: {status}"));
-                assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
+                let path = path.unwrap_or_else(|status| {
+                    panic!("cannot resolve {address} with {routes:?} routes: {status}")
+                });
+                assert!(lab.leads(from, to, &path), "path {from} to {to}: {path:?}");
             }
         }
         let unknown = lab.resolve(0, &name(count));

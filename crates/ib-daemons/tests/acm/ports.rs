@@ -89,7 +89,7 @@ fn requests_leave_from_the_port_in_the_subnet_of_the_target() {
                 lab.resolve_from(0, &name(0), &name(to)),
                 lab.resolve_gid(0, there),
             ] {
-                let path = path.unwrap_or_else(|status| panic!("{to}: {status}"));
+                let path = path.unwrap_or_else(|status| panic!("resolving host {to}: {status}"));
                 assert_eq!((path.sgid, path.dgid), (lab.gid(gate), there), "{announcements}");
             }
         }
@@ -161,7 +161,9 @@ fn address_resolves_only_inside_its_partition() {
         let mut lab = Lab::with(managed, 5, config, hosts);
         lab.run_for(Duration::from_secs(20));
         for path in [lab.resolve(0, &blue(1)), lab.resolve_from(0, &blue(0), &blue(1))] {
-            let path = path.unwrap_or_else(|status| panic!("{route_protocol:?}: {status}"));
+            let path = path.unwrap_or_else(|status| {
+                panic!("cannot resolve `blue-1` with {route_protocol:?} routes: {status}")
+            });
             assert_eq!((path.p_key, lab.leads(0, 1, &path)), (PKey(0x8001), true));
         }
         let path = lab
@@ -218,7 +220,7 @@ fn group_routes_are_not_used_if_lash_assigns_other_sls() {
             reported += usize::from(event.is_some());
             for to in (0..count).filter(|to| *to != from) {
                 let path = lab.resolve(from, &name(to)).expect("the host can be resolved");
-                assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
+                assert!(lab.leads(from, to, &path), "path {from} to {to}: {path:?}");
                 // The service queries the SA for a path between the same hosts. This path has the right SL.
                 let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);
                 let query = PathRecord {
@@ -238,7 +240,7 @@ fn group_routes_are_not_used_if_lash_assigns_other_sls() {
         }
         assert!(nonzero_sls > 0, "lash uses only one SL: the fabric is too small");
         match check_routes {
-            true => assert_eq!(wrong, 0, "paths with a wrong SL; {nonzero_sls} need a nonzero SL"),
+            true => assert_eq!(wrong, 0, "{wrong} SLs are wrong, {nonzero_sls} are not 0"),
             false => assert_eq!(wrong, nonzero_sls),
         }
         assert_eq!(reported > 0, check_routes);

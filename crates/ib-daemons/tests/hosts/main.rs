@@ -183,7 +183,7 @@ fn hosts_resolve_the_names_of_all_hosts() {
     for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
         let path = lab.resolve(from, to);
         let expected = [from, to].map(|host| lab.managed.sim.link_port(lab.ports[host]).lid);
-        assert_eq!([path.slid, path.dlid], expected, "{from} to {to}");
+        assert_eq!([path.slid, path.dlid], expected, "LIDs from host {from} to host {to}");
     }
     // A host that was removed can be added again.
     let (port, node) = (lab.ports[1], name(1));
@@ -202,7 +202,7 @@ fn data_is_intact_after_a_path_was_cut() {
     lab.all(Operation::Write, |_, _, _| {});
     let mut is_cut = false;
     lab.all(Operation::Read, |lab, offset, data| {
-        assert!(data == pattern(offset, data.len() as u64), "at {offset}");
+        assert!(data == pattern(offset, data.len() as u64), "wrong data at {offset}");
         if !std::mem::replace(&mut is_cut, true) {
             let (node, _) = lab.managed.sim.place(lab.ports[0]);
             let node = lab.managed.sim.node_name(node).to_owned();

@@ -3,7 +3,7 @@
 //! segmentation offload.
 //!
 //! Then measures HCAs over the same device: the throughput of RDMA WRITE, the message rate, and the
-//! latency, which is compared with plain UDP.
+//! latency. The latency of plain UDP is measured for comparison.
 //!
 //! The number of bytes in flight is limited, so that no packet is lost and the result depends on both
 //! threads. The optional argument is the duration of each measurement in seconds.

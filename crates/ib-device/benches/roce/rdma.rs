@@ -1,5 +1,5 @@
-//! Measures HCAs over the loopback device: throughput, message rate and latency, which is compared
-//! with plain UDP. Each HCA and each UDP socket has a polling thread.
+//! Measures throughput, message rate and latency of HCAs over the loopback device, and the latency of
+//! plain UDP for comparison. Each HCA and each UDP socket has a polling thread.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ fn beside<T>(other: &mut Host, work: impl Fn(&mut Host) + Sync, main: impl FnOnc
     })
 }
 
-/// Returns the throughput of RDMA WRITE in messages of 1 MiB, in Gbit/s.
+/// Returns the throughput of RDMA WRITEs of 1 MiB each, in Gbit/s.
 pub(crate) fn write(address: IpAddr, length: Duration) -> f64 {
     let [mut one, mut other] = pair(address);
     let to = RemoteAddress { addr: 0, rkey: other.key };

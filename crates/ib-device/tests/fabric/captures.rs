@@ -132,7 +132,7 @@ fn lost_in(file: &[u8]) -> (Vec<Lost>, BTreeMap<String, u64>) {
             .interface(interface)
             .and_then(|it| it.name.clone())
             .expect("every interface has a name");
-        assert_eq!(news.len(), usize::from(name.ends_with(" lost")), "{name} {news:?}");
+        assert_eq!(news.len(), usize::from(name.ends_with(" lost")), "losses at {name}: {news:?}");
         *by_interface.entry(name).or_default() += 1;
         lost.extend(news.into_iter().map(|news| (time, headers.clone(), news)));
     }

@@ -291,7 +291,7 @@ impl Lab {
     }
 }
 
-/// Returns the attributes that change the state of a queue pair.
+/// Returns the attributes for the transition of a queue pair to `state`.
 pub(crate) fn to(state: QpState) -> QpAttr {
     QpAttr { qp_state: Some(state), ..QpAttr::default() }
 }

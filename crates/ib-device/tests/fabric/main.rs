@@ -128,12 +128,12 @@ fn multicast_reaches_only_members() {
     for (host, region) in heard {
         let done = std::mem::take(&mut lab.hosts[host].done);
         if members.contains(&host) {
-            let [wc] = done[..] else { panic!("host {host}: {done:?}") };
+            let [wc] = done[..] else { panic!("completions of host {host}: {done:?}") };
             assert!(wc.grh);
             assert_eq!((wc.byte_len, wc.slid), (1040, path.slid));
-            assert_eq!(region.bytes()[40..1040], data, "host {host}");
+            assert_eq!(region.bytes()[40..1040], data, "data of host {host}");
         } else {
-            assert!(done.is_empty(), "host {host}: {done:?}");
+            assert!(done.is_empty(), "completions of host {host}: {done:?}");
         }
     }
 }
@@ -163,7 +163,7 @@ fn lossy(seed: u64) -> (u64, String) {
 #[test]
 fn lossy_link_only_causes_retransmissions() {
     let (again, log) = lossy(3);
-    assert!(again > 10, "{again} retransmissions");
+    assert!(again > 10, "found {again} retransmissions, expected more than 10");
     let repeated = lossy(3);
     assert_eq!(again, repeated.0);
     assert!(log == repeated.1, "runs with the same seed differ");

@@ -34,7 +34,7 @@ pub struct HcaConfig {
 }
 
 impl HcaConfig {
-    /// Returns attributes with the given GUID and GIDs, and with default limits.
+    /// Returns a configuration with the given GUID and GIDs, and with default limits.
     #[must_use]
     pub const fn new(node_guid: Guid, gids: Vec<Gid>) -> Self {
         Self {

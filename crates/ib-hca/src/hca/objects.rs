@@ -47,8 +47,8 @@ impl Hca {
         self.pds.remove(pd.0).ok_or(DestroyError::NoSuch("protection domain"))
     }
 
-    /// Registers `length` bytes at `offset` of a memory (`ibv_reg_mr_iova`). SGEs and RDMA requests refer to the first
-    /// byte by the address `iova`.
+    /// Registers `length` bytes of `memory`, from `offset` on (`ibv_reg_mr_iova`). In SGEs and RDMA requests, `iova` is
+    /// the address of the first byte.
     ///
     /// # Errors
     /// Fails if the protection domain does not exist, or if the range or the access flags are invalid.
@@ -95,8 +95,8 @@ impl Hca {
         self.resources.regions.open_fast(mr, range, iova, access)
     }
 
-    /// Closes a fast-registration region immediately: its key no longer gives access. The region keeps its memory, and
-    /// [`Hca::reopen_mr`] can reopen it.
+    /// Invalidates the key of a fast-registration region immediately. The region keeps its memory, and
+    /// [`Hca::reopen_mr`] can assign a new key.
     ///
     /// # Errors
     /// Fails if the region does not exist or is not a fast-registration region.
@@ -104,10 +104,11 @@ impl Hca {
         self.resources.regions.close_fast(mr)
     }
 
-    /// Gives access again to the memory of a region that [`Hca::close_mr`] has closed. Returns the region's new key.
+    /// Assigns a new valid key to a fast-registration region that keeps its memory, for example after
+    /// [`Hca::close_mr`]. Returns the key.
     ///
     /// # Errors
-    /// Fails if the region does not exist, or has no memory.
+    /// Fails if the region does not exist, is not a fast-registration region, or has no memory.
     pub fn reopen_mr(&mut self, mr: MrId) -> Result<u32, RegionError> {
         self.resources.regions.reopen_fast(mr)
     }
@@ -245,8 +246,8 @@ impl Hca {
     /// Changes the size of a shared receive queue (`ibv_modify_srq` with `IBV_SRQ_MAX_WR`). Its receives remain.
     ///
     /// # Errors
-    /// Fails if the SRQ does not exist, or if `max_wr` exceeds the limit of the HCA. Also fails if `max_wr` is less than
-    /// the number of receives or than the limit of the event.
+    /// Fails if the SRQ does not exist, or if `max_wr` is 0 or exceeds the limit of the HCA. Also fails if `max_wr` is
+    /// less than the number of queued receives, or than the limit that [`Hca::arm_srq`] has set.
     pub fn resize_srq(&mut self, srq: SrqId, max_wr: u32) -> Result<(), ResizeError> {
         let queue = self.resources.srqs.get_mut(srq.0);
         let queue = queue.ok_or(ResizeError::NoSuch("shared receive queue"))?;

@@ -76,7 +76,7 @@ impl Selections {
     }
 
     /// Returns how many of a selection's queue pairs are traced for this selection, and how many for another selection
-    /// or by ID. All counts are 0 if the selection does not exist.
+    /// or by [`Hca::trace_packets`](crate::Hca::trace_packets). All counts are 0 if the selection does not exist.
     pub(super) fn status(&self, id: SelectionId, qps: &Table<Qp>, gsi: &Gsi) -> SelectionStatus {
         let mut status = SelectionStatus::default();
         let Some((_, selection)) = self.all.iter().find(|(it, _)| *it == id) else {

@@ -120,7 +120,7 @@ impl Hca {
     }
 
     /// Returns how many of a selection's queue pairs are traced for this selection, and how many for another selection
-    /// or by ID. All counts are 0 if the selection does not exist.
+    /// or by [`Hca::trace_packets`]. All counts are 0 if the selection does not exist.
     #[must_use]
     pub fn selection_status(&self, id: SelectionId) -> SelectionStatus {
         self.selections.status(id, &self.qps, &self.gsi)

@@ -54,11 +54,11 @@ pub struct QpInitAttr {
     pub recv_cq: CqId,
     /// Shared receive queue; `None` if the queue pair has its own receive queue.
     pub srq: Option<SrqId>,
-    /// Maximum sizes of the queues and of their work requests.
+    /// Maximum numbers of work requests and SGEs, and maximum size of inline data.
     pub cap: QpCap,
 }
 
-/// Sizes of the queues of a queue pair and of their work requests (`ibv_qp_cap`).
+/// Capacity of a queue pair: work requests per queue, SGEs per work request, and inline data (`ibv_qp_cap`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QpCap {
     /// Maximum number of work requests in the send queue.
@@ -198,7 +198,7 @@ pub enum ModifyError {
         attribute: QpAttrName,
     },
     /// An attribute exceeds its maximum, or `dest_qp_num` is 0.
-    #[error("{attribute:?} is {found}: expected at most {most}")]
+    #[error("{attribute:?} is {found}: expected {} to {most}", u8::from(*attribute == QpAttrName::dest_qp_num))]
     Value {
         /// Attribute with the invalid value.
         attribute: QpAttrName,

@@ -9,7 +9,7 @@
 //! | progress: an acknowledged packet, or the next READ response | no packets | restores all retries |
 //!
 //! An implied NAK is a response that arrives while an earlier READ or atomic response is missing. A response does not
-//! tell which transmission of a packet it answers. The ACK timeout exceeds the time that any packet is in flight, so
+//! state which transmission of a packet it answers. The ACK timeout exceeds the time that any packet is in flight, so
 //! each ACK timeout stands for a lost packet and uses up a retry. A repeated NAK, however, may answer an earlier
 //! transmission, so only the first NAK since the last progress uses up a retry.
 
@@ -41,17 +41,17 @@ pub(super) struct Recovery {
     round: Option<(Psn, Instant)>,
     /// Number of retransmission rounds since the requester last made progress or an ACK timeout expired.
     stalled: u32,
-    /// True if a NAK has used up a retry since the last progress.
+    /// True if a NAK has used up a retry since the requester last made progress.
     is_counted: bool,
-    /// A suspected loss, after a NAK that arrived too early to answer the current round: PSN of the oldest
-    /// unacknowledged packet, and the time from which the packet counts as lost.
+    /// A suspected loss: a NAK has arrived too early to answer the current round. The values are the PSN of the oldest
+    /// unacknowledged packet, and the time from which this packet counts as lost.
     suspected: Option<(Psn, Instant)>,
     retries_left: u8,
     rnr_retries_left: u8,
 }
 
 impl Recovery {
-    /// Records that the requester has made progress: restores all retries.
+    /// Records that a packet was acknowledged or the next READ response has arrived: restores all retries.
     pub(super) const fn progress(&mut self, retries: u8, rnr_retries: u8) {
         (self.stalled, self.is_counted) = (0, false);
         (self.retries_left, self.rnr_retries_left) = (retries, rnr_retries);
@@ -71,11 +71,11 @@ impl Recovery {
     /// retransmit packets now. Returns false if the NAK may answer a packet sent before the current round. The loss is
     /// then only suspected until `deadline`.
     ///
-    /// A NAK may answer a packet sent before the round if it arrives within this time after the start of the round:
+    /// A NAK that arrives within this time after the start of the round may answer a packet sent before the round:
     /// - the retransmission timeout, if `oldest` was also the oldest packet at the start of the round; the time doubles
     ///   with each further round without progress
-    /// - the smoothed round-trip time, if the oldest packet is another one
-    /// - a quarter of the ACK timeout, if no round-trip time has been measured
+    /// - the smoothed round-trip time, if another packet was the oldest one at the start of the round
+    /// - a quarter of the ACK timeout, if no round-trip time has been measured; 10 µs if there is no ACK timeout
     pub(super) fn report_missing(
         &mut self,
         oldest: Psn,
@@ -122,8 +122,8 @@ impl Recovery {
         Ok(())
     }
 
-    /// Processes a loss that a NAK reports. If no NAK has used up a retry since the last progress, uses up a retry and
-    /// returns true.
+    /// Processes a loss that a NAK reports. Uses up a retry and returns true. Returns false if a NAK has already used
+    /// up a retry and the requester has made no progress since.
     pub(super) fn use_retry_for_nak(&mut self) -> Result<bool, NoRetriesLeft> {
         if self.is_counted {
             return Ok(false);
@@ -257,8 +257,8 @@ impl Probe {
         }
     }
 
-    /// If the probe timer has expired, requests the probe, unless a packet was sent within the last `timeout`. If
-    /// `timeout` is `None`, no packet is in flight or no round-trip time is known, and no probe is requested.
+    /// If the probe timer has expired, requests the probe, unless a packet was sent within the last `timeout`.
+    /// `timeout` is `None` if no packet is in flight or no round-trip time is known. Then no probe is requested.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,

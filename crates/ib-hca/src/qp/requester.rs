@@ -1,6 +1,7 @@
 //! The requester: sends the packets of requests, processes responses and recovers from losses.
 //!
-//! These tasks are in one file, because all of them change the same send queue, window and retries.
+//! Sending, response processing and loss recovery are in one file, because all three change the same send queue, window
+//! and retries.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -139,7 +140,7 @@ impl Requester {
         let reads = self.queue.outstanding_reads;
         let is_fenced = wqe.wr.flags.fence && reads > 0;
         if wqe.is_local() {
-            // A READ that was posted after an executed local operation may be outstanding.
+            // The fence of an executed local operation is ignored: the outstanding READs may have been posted after it.
             return wqe.is_done || !is_fenced;
         }
         (wqe.is_started || !is_fenced)
@@ -516,7 +517,7 @@ impl Requester {
         scattered.map(drop).map_err(|_| WcStatus::LocProtErr)
     }
 
-    /// Acknowledges packets up to `psn`, because response data for the first request in the queue has arrived.
+    /// Marks packets up to `psn` as acknowledged, because response data for the first request in the queue has arrived.
     /// Completes the request if its data is complete.
     fn receive_data(&mut self, context: &QpContext, hca: &mut HcaResources, psn: Psn) {
         if self.queue.front().is_some_and(|wqe| wqe.is_done) {
@@ -586,7 +587,7 @@ impl Requester {
             hca.counters.timeouts += 1;
             let used = self.recovery.use_retry_for_timeout();
             used.map_err(|NoRetriesLeft| WcStatus::RetryExcErr)?;
-            // The ACK timer is started again with the next packet.
+            // The next sent packet starts the ACK timer again.
             self.ack_timer = None;
             self.retransmit(now);
             return Ok(());

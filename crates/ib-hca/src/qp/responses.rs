@@ -109,8 +109,9 @@ impl ResponseQueue {
     /// Queues an ACK in answer to the duplicate packet `psn` of a SEND or WRITE. `expected` and `msn` are the
     /// responder's next PSN and its message sequence number.
     ///
-    /// The ACK covers all executed packets before the next READ or atomic. It does not cover that READ or atomic: soft
-    /// RoCE of Linux 6.1 completes a READ of one packet by an ACK with its PSN, although no data has arrived.
+    /// The ACK covers all executed packets before the next READ or atomic. It does not cover that READ or atomic. Soft
+    /// RoCE of Linux 6.1 would complete a READ of one packet by an ACK with the PSN of the READ, although no data has
+    /// arrived.
     ///
     /// No ACK is added if a response with a higher PSN is already queued, because that response acknowledges the
     /// duplicate.
@@ -190,9 +191,9 @@ impl ResponseQueue {
     /// Queues the response to a repeated READ or atomic, from packet `start` on. Responses are in the order of their
     /// PSNs.
     ///
-    /// The new response replaces a queued response to the same request. Otherwise it is inserted in PSN
-    /// order. If some packets of the response behind it were already sent, that response starts again from its first
-    /// packet, because the peer drops packets that arrive out of order.
+    /// The new response replaces a queued response to the same request. Otherwise it is inserted in PSN order. The
+    /// response behind the new one starts again from its first packet if some of its packets were already sent. The
+    /// peer drops packets that arrive out of order.
     fn repeat(&mut self, first: Psn, start: u32) {
         let again = Response::Data { first, start, next: start };
         if let Some(queued) = self.responses.iter_mut().find(|it| it.is_data_of(first)) {

@@ -29,7 +29,7 @@ pub struct WindowBinding {
     pub addr: u64,
     /// Length of the part in bytes. A length of 0 unbinds a type 1 window.
     pub length: u64,
-    /// Permitted operations of peers. With [`AccessFlags::ZERO_BASED`], peers address the first byte by 0.
+    /// Permitted operations of peers. With [`AccessFlags::ZERO_BASED`], the addresses in requests of peers start at 0.
     pub access: AccessFlags,
 }
 

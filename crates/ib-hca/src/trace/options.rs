@@ -60,7 +60,7 @@ pub struct PacketFilter {
 /// A remote port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// GID of the port; on RoCE the GID of its IP address.
+    /// GID of the port. On RoCE, this is the IP address of the port in the form of a GID.
     Gid(Gid),
     /// LID of the port.
     Lid(u16),
@@ -156,7 +156,7 @@ pub enum TraceError {
     #[error("the queue pair does not exist")]
     NoSuchQp,
     /// The queue pair has a packet trace already.
-    #[error("the queue pair has a packet trace already")]
+    #[error("the queue pair already has a packet trace: end it before starting another")]
     Traced,
     /// The queue pair or selection has no packet trace.
     #[error("the queue pair or selection has no packet trace")]
@@ -165,10 +165,10 @@ pub enum TraceError {
     #[error("the number of recorded payload bytes is {0}: expected 0 to {MOST_PAYLOAD}")]
     Payload(u16),
     /// The size of the ring is invalid.
-    #[error("the ring has {0} bytes: expected a power of two from {least} to {most}", least = RING.start(), most = RING.end())]
+    #[error("the ring of the packet trace has {0} bytes: expected a power of two from {least} to {most}", least = RING.start(), most = RING.end())]
     Ring(usize),
     /// The system has no memory for the ring.
-    #[error("cannot allocate {0} bytes of memory for the ring")]
+    #[error("no memory for a packet trace with a ring of {0} bytes: expected a smaller ring")]
     OutOfMemory(usize),
 }
 

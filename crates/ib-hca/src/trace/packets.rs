@@ -1,7 +1,7 @@
-//! Trace ring of a queue pair: the HCA writes packets, and a collector reads them.
+//! Trace ring of a queue pair: the HCA writes packets, and a collector (a thread that captures packets) reads them.
 //!
-//! Writer and reader are in one file, because they rely on the same layout of the ring, and on the order in which they
-//! access head and tail.
+//! The writer and the reader of the ring are in one file, because both rely on the same layout of the ring, and on the
+//! order in which they access head and tail.
 //!
 //! Packets are stored consecutively, each with a header of [`HEADER`] bytes, at offsets that are multiples of 8. A
 //! packet does not wrap around the end of the memory. A position is a number of bytes since the start of the trace.
@@ -84,7 +84,8 @@ pub struct PacketRing {
     ended: AtomicBool,
     /// Number of packets recorded before the trigger event; [`NEVER`] until the event happens.
     triggered: AtomicU64,
-    /// The usual routes: the route of the first sent packet, and that of the first received packet.
+    /// The usual routes, which are not stored with the packets: the route of the first sent packet, and that of the
+    /// first received packet.
     usual: [OnceLock<Route>; 2],
 }
 
@@ -121,10 +122,10 @@ pub(super) struct PacketWriter {
     /// The first packet at or after this position begins the next part of the ring.
     next_part: u64,
     noted: PacketCounts,
-    /// Copy of `PacketRing::usual`; `None` before the first packet of a direction.
+    /// Copy of `PacketRing::usual`. A route is `None` before the first packet of its direction.
     usual: [Option<Route>; 2],
-    /// True if the route of the queue pair's connection is the usual route; `None` if the writer has to compare the
-    /// routes at the next packet.
+    /// True if the route of the queue pair's connection is the usual route; `None` if the writer has to compare these
+    /// two routes at the next packet.
     is_own_usual: Option<bool>,
     /// Position up to which packets are written without a call of `make_room`. The end of the memory, the end of the
     /// free space, and `next_part` limit it.
@@ -187,12 +188,13 @@ impl PacketWriter {
         is_usual
     }
 
-    /// Discards the result of the route comparison, because the route of the queue pair's connection may have changed.
+    /// Discards `is_own_usual`, the result of the route comparison, because the route of the queue pair's connection
+    /// may have changed.
     pub(super) const fn forget_route(&mut self) {
         self.is_own_usual = None;
     }
 
-    /// Writes a packet whose entry also holds a comment, or a route that differs from the usual one.
+    /// Writes a packet whose entry also holds a comment, or the route because it is not the usual route.
     #[cold]
     #[inline(never)]
     fn write_more(&mut self, note: &PacketNote<'_>, is_usual: bool, length: u32, bytes: &[u8]) {
@@ -410,7 +412,7 @@ fn four(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(*bytes[at..].first_chunk().expect("a 32-bit field has 4 bytes"))
 }
 
-/// The reader of the ring, used by the collector from any thread.
+/// The reader of the ring. A collector can use it in any thread.
 #[derive(Debug)]
 pub struct PacketReader {
     ring: Arc<PacketRing>,

@@ -44,7 +44,10 @@ fn pad_longer_than_the_payload_is_harmless() {
                 }
                 pair.run();
                 for wc in pair.done(1) {
-                    assert!(wc.byte_len <= length as u32, "{opcode:#x} {pad} {length} {wc:?}");
+                    assert!(
+                        wc.byte_len <= length as u32,
+                        "opcode {opcode:#x}, pad {pad}, {length} bytes: {wc:?}"
+                    );
                 }
             }
         }
@@ -246,7 +249,11 @@ fn key_gives_no_access_outside_its_region() {
         to.addr = to.addr.wrapping_add(offset as u64);
         pair.send(0, qps[0], 1, SendOp::Write { to, imm: None }, near.data(0, length));
         pair.run();
-        assert_eq!(pair.done(0)[0].status, WcStatus::RemAccessErr, "{offset} {length}");
+        assert_eq!(
+            pair.done(0)[0].status,
+            WcStatus::RemAccessErr,
+            "{length} bytes at offset {offset}"
+        );
         assert_eq!(pair.state_of(1, qps[1]), QpState::Err);
         pair.done(1);
     }

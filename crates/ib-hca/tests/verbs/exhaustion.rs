@@ -146,23 +146,23 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     let mut model = Exhaustion::new(Psn::truncated(0), 256);
     model.observe(true, Fate::Delivered, &read(0, 512));
     model.observe(true, Fate::Lost, &read(2, 256));
-    assert_eq!(model.losses(), 0, "a loss behind the oldest packet is not counted yet");
+    assert_eq!(model.losses(), 0, "the loss of a packet after the oldest one is not counted yet");
     model.observe(false, Fate::Lost, &response(0));
     model.observe(true, Fate::Lost, &read(0, 512));
     model.observe(false, Fate::Delivered, &response(1));
-    assert_eq!(model.losses(), 2, "a response out of order does not reset the losses");
+    assert_eq!(model.losses(), 2, "a response out of order does not reset the number of losses");
     model.observe(false, Fate::Delivered, &response(0));
     assert_eq!(
         (model.losses(), model.most_losses),
         (1, 2),
-        "a response that has arrived out of order counts as lost"
+        "the response that arrived out of order is now the oldest, and counts as lost"
     );
     model.observe(false, Fate::Lost, &response(1));
     assert_eq!(model.losses(), 2);
     model.observe(false, Fate::Delivered, &response(1));
-    // An ACK does not replace the response data of the READ before it.
+    // This ACK of a later PSN does not complete READ 2, whose response data has not arrived.
     model.observe(false, Fate::Delivered, &packet(Operation::Acknowledge, 5, &[0x1f, 0, 0, 1]));
-    assert_eq!(model.losses(), 1, "a loss before the packet was the oldest is counted");
+    assert_eq!(model.losses(), 1, "the earlier loss of READ 2, now the oldest packet, is counted");
     model.observe(true, Fate::Lost, &read(2, 256));
     assert_eq!(model.losses(), 2);
 }

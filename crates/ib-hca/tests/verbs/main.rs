@@ -40,7 +40,7 @@ fn messages_of_any_length_arrive_intact() {
             pair.send(0, qps[0], 3, SendOp::Send { imm: Some(0x0102_0304) }, from.data(5, length));
             pair.run();
             let (sent, got) = (pair.done(0), pair.done(1));
-            assert_eq!((sent.len(), got.len()), (1, 1), "{mtu:?} {length}");
+            assert_eq!((sent.len(), got.len()), (1, 1), "{mtu:?}, {length} bytes");
             assert_eq!((sent[0].wr_id, sent[0].status), (3, WcStatus::Success));
             assert_eq!((got[0].wr_id, got[0].status), (7, WcStatus::Success));
             assert_eq!((got[0].opcode, got[0].byte_len), (WcOpcode::Recv, length as u32));

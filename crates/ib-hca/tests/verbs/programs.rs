@@ -244,7 +244,7 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     loop {
         for side in [0, 1] {
             let program = &mut programs[side];
-            // Each turn of the outer loop posts a random number of receives.
+            // Each iteration of the outer loop posts a random number of receives.
             while posted[side] < program.receives && rng.chance(0.7) {
                 let data = regions[side].rooms.data(posted[side] * ROOM, ROOM);
                 pair.receive(1 - side, qps[1 - side], posted[side] as u64, data);

@@ -16,7 +16,7 @@ const ALL: AccessFlags = AccessFlags::ALL;
 /// The first PSN of side 0, set by [`Pair::connect_with`].
 const FIRST: Psn = Psn::truncated(0xff_fff0);
 
-/// A connection between the test and an HCA, which is one side of a pair.
+/// An HCA whose peer is the test itself. The HCA is side `side` of a [`Pair`].
 struct Bench {
     pair: Pair,
     side: usize,

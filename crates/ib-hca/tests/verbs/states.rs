@@ -85,7 +85,7 @@ fn only_the_transitions_of_verbs_are_allowed() {
                 let now = pair.now;
                 let made = pair.sides[0].hca.modify_qp(now, qp, &attr);
                 if is_legal(from, to) {
-                    assert_eq!(made, Ok(()), "{qp_type:?} {from:?} {to:?}");
+                    assert_eq!(made, Ok(()), "{qp_type:?} from {from:?} to {to:?}");
                     assert_eq!(pair.state_of(0, qp), to);
                 } else {
                     let refused = ModifyError::Transition { qp_type, from, to };
@@ -108,7 +108,7 @@ fn missing_and_forbidden_attributes_are_named() {
             let made = pair.sides[0].hca.modify_qp(now, qp, &attr);
             let is_empty = attr == required(&pair, qp_type, from, to);
             match made {
-                Ok(()) => assert!(is_empty, "{qp_type:?} {from:?}"),
+                Ok(()) => assert!(is_empty, "{qp_type:?} from {from:?} to {to:?}"),
                 Err(error) => assert!(
                     matches!(error, ModifyError::Missing { from: f, to: t, .. } if (f, t) == (from, to)),
                     "{error}"
@@ -150,17 +150,17 @@ fn requests_can_be_posted_in_the_states_of_verbs() {
             let wr = SendWr { wr_id: 1, op, data: Data::None, flags };
             let sent = side.hca.post_send(pair.now, qp, wr);
             let sends = matches!(state, S::Rts | S::Sqd | S::Err);
-            assert_eq!(sent.is_ok(), sends, "{qp_type:?} {state:?}: {sent:?}");
+            assert_eq!(sent.is_ok(), sends, "{qp_type:?} in {state:?}: {sent:?}");
             if let Err(error) = sent {
                 assert!(matches!(error, PostError::State { found, .. } if found == state));
             }
             let received = side.hca.post_recv(pair.now, qp, RecvWr { wr_id: 2, data: Data::None });
-            assert_eq!(received.is_ok(), state != S::Reset, "{qp_type:?} {state:?}");
+            assert_eq!(received.is_ok(), state != S::Reset, "{qp_type:?} in {state:?}");
             pair.step();
             // Requests posted in the error state are flushed immediately.
             let flushed = usize::from(state == S::Err) * 2;
             let ended = pair.done(0).iter().filter(|wc| wc.status == FLUSHED).count();
-            assert_eq!(ended, flushed, "{qp_type:?} {state:?}");
+            assert_eq!(ended, flushed, "{qp_type:?} in {state:?}");
         }
     }
 }

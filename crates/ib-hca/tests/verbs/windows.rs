@@ -64,7 +64,7 @@ fn window_gives_access_to_its_part_only() {
         for mw_type in [MwType::One, MwType::Two] {
             let (mut pair, qps, [near, far], _, rkey) = bound(mw_type, AccessFlags::REMOTE_WRITE);
             let found = write(&mut pair, qps[0], &near, far.addr + offset, rkey);
-            assert_eq!(found, expected, "{offset} {mw_type:?}");
+            assert_eq!(found, expected, "offset {offset}, window type {mw_type:?}");
             let byte = if expected == WcStatus::Success { 0xab } else { 0 };
             assert_eq!(far.bytes(offset as usize, 8), [byte; 8]);
         }
@@ -96,7 +96,11 @@ fn reads_and_atomics_need_the_flags_of_the_window() {
             pair.send(0, qps[0], 1, op, near.data(0, 8));
             pair.run();
             let status = pair.done(0)[0].status;
-            assert_eq!(status == WcStatus::Success, access == needed, "{access:?} {needed:?}");
+            assert_eq!(
+                status == WcStatus::Success,
+                access == needed,
+                "the window has {access:?}, the request needs {needed:?}"
+            );
         }
     }
 }

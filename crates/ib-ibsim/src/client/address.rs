@@ -23,7 +23,7 @@ pub enum ServerAddress {
 
 /// Error of an environment variable.
 #[derive(Debug, thiserror::Error)]
-#[error("IBSIM_SERVER_PORT is {found:?}, expected a port number")]
+#[error("IBSIM_SERVER_PORT is {found:?}: expected a port number, 0 to 65535")]
 pub struct AddressError {
     /// Value of `IBSIM_SERVER_PORT`.
     pub found: String,

@@ -86,9 +86,9 @@ impl IbsimLink {
     fn incoming(&mut self, request: &Request) -> Incoming {
         let mut mad = Mad(request.mad);
         let lost = request.status == TIMED_OUT;
-        // The upper bits of the transaction ID are restored in a request that the link sent and that
-        // was returned as undelivered, and in a received response. An undelivered response that the
-        // link sent still has the transaction ID of the peer's request.
+        // The transaction IDs of received responses, and of undelivered requests that the link has sent, need their
+        // upper bits back. An undelivered response that the link has sent still has the transaction ID of the peer's
+        // request.
         if lost != mad.method().is_response() {
             mad.set_transaction_id(self.upper_bits.restore(mad.transaction_id()));
         }

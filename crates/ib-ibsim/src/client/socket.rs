@@ -155,8 +155,10 @@ impl Sockets {
 }
 
 /// Receives a datagram. Fails unless its `SCM_CREDENTIALS` name this process's user or root as the
-/// sender. The server binds the name of its data socket before it replies, so the data socket
-/// belongs to the user who sent the reply.
+/// sender.
+///
+/// This check of the control socket also covers the data socket: the server binds the name of its
+/// data socket before it replies, so no other user can bind this name.
 fn receive_from_own_user(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

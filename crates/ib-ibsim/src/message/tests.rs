@@ -5,12 +5,12 @@ use super::*;
 #[test]
 fn malformed_messages_are_errors_with_reasons() {
     let error = Control::parse(&[0; 79]).expect_err("too short").to_string();
-    assert_eq!(error, "found 79 bytes, expected 80");
+    assert_eq!(error, "the datagram has 79 bytes: expected 80");
     let error = Control::parse(&[0; 80]).expect_err("no magic").to_string();
-    assert_eq!(error, "found 0x00000000 at byte 0, expected 0xdeadbeef");
+    assert_eq!(error, "the magic number at byte 0 is 0x00000000: expected 0xdeadbeef");
     let long = Control { length: 65, ..Control::new(1, kind::GET_GID, &[]) };
     let error = Control::parse(&long.to_bytes()).expect_err("too long").to_string();
-    assert_eq!(error, "found 65 at byte 12, expected a length of at most 64");
+    assert_eq!(error, "the length at byte 12 is 65: expected at most 64");
     assert!(Request::parse(&[0; 287]).is_err());
     let mut bytes = [0; Request::LENGTH];
     bytes[24] = 1;

@@ -64,7 +64,8 @@ pub(super) struct Step {
     pub(super) wake: bool,
     /// The result of the request, if it has ended.
     pub(super) end: Option<Result<Message, Failure>>,
-    /// If an RMPP response is complete: the receiver's state, which the ACKs of duplicate segments report.
+    /// The receiver's state after a complete RMPP response, which the ACKs of duplicate segments report; otherwise
+    /// `None`.
     pub(super) linger: Option<Acknowledgement>,
     /// True if the current state ignores the event.
     pub(super) ignored: bool,

@@ -73,7 +73,7 @@ impl Sender {
         self.sent < self.count.min(self.last_permitted())
     }
 
-    /// Returns the number of the last segment that may be sent: the end of the window, or `probe` if it is higher.
+    /// Returns the number of the last segment that may be sent: the end of the window, or `probe` if `probe` is higher.
     fn last_permitted(&self) -> u32 {
         self.window_last.max(self.probe)
     }

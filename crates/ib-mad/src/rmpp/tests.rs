@@ -211,13 +211,13 @@ fn sender_rewinds_to_the_last_acknowledged_segment() {
     sender.handle(&acknowledgement(3, 3));
     sender.rewind();
     assert_eq!(numbers(&mut sender), [3, 4]);
-    // The window permits no further segment. After a timeout, the sender sends one more, so that the receiver repeats
-    // the lost ACK.
+    // The window is used up. After a timeout, the sender nevertheless sends one segment beyond the window, so that the
+    // receiver repeats the lost ACK.
     sender.handle(&acknowledgement(4, 4));
     assert_eq!(numbers(&mut sender), [0_u32; 0]);
     sender.rewind();
     assert_eq!(numbers(&mut sender), [5]);
-    // The peer may acknowledge segment 5, which was sent, but not segment 6.
+    // Segment 5 was sent, so the peer may acknowledge it. Segment 6 was not sent, so an ACK of it is an error.
     let beyond = sender.handle(&acknowledgement(6, 9));
     assert_eq!(beyond, Acknowledged::Failed(RmppStatus::SEGMENT_TOO_BIG));
     assert_eq!(sender.handle(&acknowledgement(5, 9)), Acknowledged::Progress);

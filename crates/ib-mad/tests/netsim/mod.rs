@@ -10,16 +10,16 @@ use ib_types::Instant;
 use ib_types::rng::Rng;
 use ib_wire::mad::{MadStatus, Method};
 
-/// The faults of the wire. Probabilities are in thousandths.
+/// The faults of the wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wire {
-    /// The probability that a datagram is lost.
+    /// The probability, in thousandths, that a datagram is lost.
     pub(crate) lost: usize,
-    /// The probability that the loss of a request is reported to the requester.
+    /// The probability, in thousandths, that the loss of a request is reported to the requester.
     pub(crate) reported: usize,
-    /// The probability that a datagram is duplicated.
+    /// The probability, in thousandths, that a datagram is duplicated.
     pub(crate) duplicated: usize,
-    /// The probability that the response to a request of one MAD has status busy.
+    /// The probability, in thousandths, that the response to a request of one MAD has status busy.
     pub(crate) busy: usize,
     /// The maximum delay in microseconds. Delays are random, so datagrams are reordered.
     pub(crate) delay: usize,

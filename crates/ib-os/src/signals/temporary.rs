@@ -44,7 +44,7 @@ impl TemporaryPath {
     /// # Errors
     /// Fails if the system cannot rename the file. The file is then removed.
     pub fn persist(self, path: &Path) -> io::Result<()> {
-        // The signal thread needs this lock to remove files. So it does not run between the rename and the removal
+        // The signal thread needs this lock to remove files. So it removes no file between the rename and the removal
         // of the path from `paths`.
         let mut paths = lock();
         std::fs::rename(&self.0, path)?;
@@ -68,8 +68,8 @@ fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
     PATHS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the signal thread. When a signal of [`SIGNALS`] arrives that does not make the process exit normally, this
-/// thread removes the temporary files and then executes the signal's default action.
+/// Starts the signal thread. If a signal of [`SIGNALS`] does not make the process exit normally, this thread removes
+/// the temporary files. It then executes the signal's default action.
 fn remove_on_signals() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let wanted = SIGNALS.into_iter().filter(|&signal| !super::ignores(&status, signal));

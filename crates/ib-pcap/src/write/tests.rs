@@ -50,7 +50,7 @@ fn invalid_items_are_errors() {
     let said = |result: Result<(), WriteError>| result.unwrap_err().to_string();
     assert_eq!(
         said(writer.packet(&Packet::new(0, 0, b""))),
-        "interface 0 is not in the file: expected one of the 0 written before"
+        "interface 0 does not exist: 0 interfaces were written so far"
     );
     writer.interface(&Interface::new(LinkType::ERF)).unwrap();
     let written = writer.out.len();
@@ -58,7 +58,7 @@ fn invalid_items_are_errors() {
     packet.original_length = 2;
     assert_eq!(
         said(writer.packet(&packet)),
-        "3 bytes captured of a packet of 2: expected no more than it has"
+        "the captured size is 3 bytes: expected at most 2, the original size"
     );
     let long = "x".repeat(65_536);
     assert_eq!(

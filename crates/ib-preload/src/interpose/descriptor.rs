@@ -212,7 +212,7 @@ pub(super) unsafe extern "C-unwind" fn close_range(
     last: c_uint,
     flags: c_int,
 ) -> c_int {
-    // With CLOSE_RANGE_CLOEXEC (4), the call closes no descriptors. It sets their close-on-exec flags.
+    // With CLOSE_RANGE_CLOEXEC (4), the call sets the close-on-exec flags of the descriptors instead of closing them.
     if flags & 4 == 0 {
         forget_range(first, last);
     }

@@ -56,13 +56,13 @@ const LIBRARY: &CStr = c"libibverbs.so.1";
 /// Name of the libibverbs function that opens a device.
 const OPEN_DEVICE: &CStr = c"ibv_open_device";
 
-/// The function of the rxe provider that polls a CQ, which [`poll_cq`] replaces in every context. It is
-/// the same function in all contexts.
+/// The function with which the rxe provider polls a CQ, the same in all contexts. [`poll_cq`] replaces this function in
+/// every context, and calls it.
 static POLL_CQ: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Replaces `ibv_open_device` of libibverbs. In the returned context, polling an empty CQ also
-/// drives the device, so that the polling thread does not wait for the device's worker thread. A
-/// program that calls the function of libibverbs instead also works, but polls more slowly.
+/// Replaces `ibv_open_device` of libibverbs. In the returned context, polling an empty CQ also drives the device, so
+/// that the polling thread does not wait for the device's worker thread. A program that calls `ibv_open_device` of
+/// libibverbs directly also works, but polls more slowly.
 ///
 /// # Safety
 /// The caller has to meet the requirements of libibverbs' function.

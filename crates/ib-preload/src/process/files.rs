@@ -36,7 +36,7 @@ struct OpenFile {
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) outbox: Outbox,
-    /// True if an environment variable specifies that the port has an SM.
+    /// True if the environment variable `SIM_SET_ISSM` is set, so that the port has an SM.
     pub(super) needs_sm: bool,
     /// Time until which the receiving thread sleeps.
     pub(super) sleeps_until: Instant,
@@ -48,8 +48,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Returns true if the port has an SM: if an environment variable specifies it, an issm device
-    /// is open, or an agent is registered for requests.
+    /// Returns true if the port has an SM: the environment variable `SIM_SET_ISSM` is set, an issm device is open, or
+    /// an agent is registered for requests.
     pub(super) fn is_sm(&self) -> bool {
         let has_issm = self.files.keys().any(|opened| matches!(opened, OpenDevice::Issm(_)));
         self.needs_sm || has_issm || self.engine.serves()

@@ -119,7 +119,8 @@ impl Adapter {
                     }
                 };
                 let flags = SendFlags { signaled: true, ..element.flags };
-                // Completions are matched to requests by their order, not by `wr_id`.
+                // The completion of this request is recognised by the position of the request in
+                // `posted`, not by `wr_id`.
                 let wr = SendWr { wr_id, op, data: element.data, flags };
                 match self.device.hca().post_send(clock::now(), qp.id, wr) {
                     Ok(()) => Ok(Some(posted)),

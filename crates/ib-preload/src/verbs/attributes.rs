@@ -41,7 +41,7 @@ pub(super) fn device(config: &HcaConfig, p_keys: usize) -> DeviceAttributes {
         max_cq: objects,
         max_cqe: MAX_CQE,
         max_mr: most(config.max_mr),
-        // The engine has the same limit for regions and windows.
+        // In the engine, the maximum number of memory windows equals that of regions.
         max_mw: most(config.max_mr),
         max_pd: objects,
         max_qp_rd_atom: MAX_RD_ATOMIC,
@@ -208,7 +208,7 @@ pub(super) mod mask {
     pub(crate) const SQ_PSN: u32 = 1 << 16;
     pub(crate) const MAX_DEST_RD_ATOMIC: u32 = 1 << 17;
     pub(crate) const DEST_QPN: u32 = 1 << 20;
-    /// All bits above, and `IB_QP_EN_SQD_ASYNC_NOTIFY`. That bit has no effect, because every
+    /// All bits of the constants above, and `IB_QP_EN_SQD_ASYNC_NOTIFY`. The latter bit has no effect, because every
     /// drained queue pair reports the event.
     pub(crate) const KNOWN: u32 = 0x13_bfff;
 }

@@ -98,8 +98,8 @@ impl Command {
         if header.command & !NUMBER != 0 || bytes.len() != usize::from(header.in_words) * 4 {
             return Err(Errno::INVALID);
         }
-        // Offsets of the fields in commands without a response, and in commands with a response, whose
-        // address precedes the fields.
+        // Offsets of the fields: `PLAIN` in commands without a response. In commands with a response, the fields begin
+        // at `ANSWERED`, after the address of the response.
         const PLAIN: usize = 8;
         const ANSWERED: usize = 16;
         let (request, least) = match header.command {
@@ -150,7 +150,7 @@ impl Command {
             return Err(Errno::NO_SPACE);
         }
         let response = match request {
-            // The driver data is the address to which the location of the new ring is written.
+            // The driver data of MODIFY_SRQ is the address of the buffer for the location of the new ring.
             Request::ModifySrq(_) => {
                 let address = take(bytes, PLAIN + ModifySrq::SIZE).unwrap_or(0);
                 ResponseBuffer { address, core: MapInfo::SIZE, driver: 0 }

@@ -208,7 +208,7 @@ impl Executor<'_> {
         Ok(Response::core(&handle).with_driver(&handle).with_driver(&0_u32))
     }
 
-    /// Creates a CQ. `channel` is the event file of its completion channel, if it has one.
+    /// Creates a CQ. `channel` is the event file of the CQ's completion channel; `None` if the CQ has no channel.
     pub(super) fn create_cq(
         &mut self,
         create: &CreateCq,

@@ -3,8 +3,8 @@
 //! ```text
 //! 0: log2_elem_size:32 index_mask:32    128: producer_index:32    256: consumer_index:32    384: elements
 //! ```
-//! The contents of a ring are untrusted. The library keeps its own index, the mask and the element
-//! size outside the ring. It masks every index of the program that it reads from the ring.
+//! The contents of a ring are untrusted. The library keeps its own index, the mask and the element size outside the
+//! ring. The library masks every index that it reads from the ring.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -28,7 +28,7 @@ const ELEMENTS: usize = 384;
 /// Size of a page in bytes.
 const PAGE: usize = 4096;
 
-/// The file of a context's descriptor: anonymous memory, to which each new ring is appended.
+/// The anonymous file behind the descriptor of a context. It holds the rings of the context; each new ring is appended.
 pub(super) struct RingFile {
     file: OwnedFd,
     end: usize,
@@ -57,7 +57,7 @@ pub(super) struct Ring {
     info: MapInfo,
     mask: u32,
     log2: u32,
-    /// Index of the next element to be read or written.
+    /// Index of the next element that the library reads or writes.
     next: u32,
     /// Index of the oldest element that the library has not released. Until the release, the program
     /// must not reuse its slot.
@@ -184,7 +184,7 @@ impl Ring {
         self.index(PRODUCER).load(Ordering::Acquire).wrapping_sub(self.released) & self.mask
     }
 
-    /// Moves the elements that the program has not consumed out of another ring into this new one.
+    /// Moves the elements that the program has not consumed from the ring `old` to this new ring.
     ///
     /// # Errors
     /// Fails with `EINVAL` if the elements do not fit.
@@ -195,8 +195,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Moves the elements that the program has put in, and whose slots are not released, out of another ring into this
-    /// new one.
+    /// Moves elements from the ring `old` to this new ring: those that the program has put in and whose slots are not
+    /// released.
     ///
     /// # Errors
     /// Fails with `EINVAL` if the elements do not fit.
@@ -206,7 +206,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Copies elements of another ring to the start of this one, and sets the producer's index.
+    /// Copies `count` elements of the ring `old`, from index `first` on, to the start of this ring. Sets the producer's
+    /// index to `count`.
     fn copy(&self, old: &Self, first: u32, count: u32) -> Result<(), Errno> {
         if count > self.mask || self.log2 != old.log2 {
             return Err(Errno::INVALID);

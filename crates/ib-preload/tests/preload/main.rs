@@ -66,7 +66,7 @@ fn infiniband_diags_discover_the_fabric() {
     if let Some(output) = run("ibstat", &[], &fabric) {
         let text = text(&output);
         for line in ["State: Active", "Rate: 40", "Base lid: 1", "Port GUID: 0x0000000000000011"] {
-            assert!(text.contains(line), "{line:?} in {text}");
+            assert!(text.contains(line), "{line:?} is missing in {text}");
         }
     }
 }
@@ -97,5 +97,5 @@ fn missing_simulator_is_reported_on_stderr() {
     let output = command.arg("/sys/class/infiniband").output().expect("the program can be started");
     assert!(!output.status.success());
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("no simulator listens at @nobody-has-this-name:ctl"), "{error}");
+    assert!(error.contains("no simulator listens on @nobody-has-this-name:ctl"), "{error}");
 }

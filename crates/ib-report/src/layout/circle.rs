@@ -10,7 +10,8 @@ use std::f64::consts::TAU;
 use super::PITCH;
 use crate::graph::Graph;
 
-/// Maximum number of switches of a fabric whose switches are grouped. In larger fabrics, switches are ordered by name.
+/// Maximum number of switches for which groups are computed. In larger fabrics, the switches are placed in the order of
+/// their names.
 const MAX_SORTED: usize = 4096;
 
 /// Maximum number of rounds of [`groups`], in each of which switches may move to other groups.

@@ -15,14 +15,15 @@ use super::PITCH;
 /// Maximum number of dimensions of a grid.
 const MAX_DIMENSIONS: usize = 16;
 
-/// Maximum width, in switches, of a three-dimensional grid whose slices are all side by side. The slices of a wider
-/// grid are drawn in several rows.
+/// Maximum width, in switches, of a three-dimensional grid whose slices are all side by side. A slice is a plane of the
+/// first two dimensions. The slices of a wider grid are drawn in several rows.
 const MAX_WIDTH: usize = 40;
 
-/// Desired ratio of width to height of a drawing whose slices are in several rows.
+/// Desired ratio of width to height of a three-dimensional grid whose slices (planes of the first two dimensions) are
+/// drawn in several rows.
 const ASPECT: f64 = 1.8;
 
-/// Gap between the slices of grids with three or more dimensions, as a number of switches.
+/// Gap between the slices (planes of the first two dimensions) of a grid, as a number of switches.
 const GAP: usize = 1;
 
 /// A recognised grid.
@@ -102,8 +103,8 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
 struct Walk {
     /// The coordinates of each switch, as recorded when the search first reached it.
     coordinates: Vec<Vec<i64>>,
-    /// One element for each link that leads to a switch with other recorded coordinates than the link implies: the
-    /// implied coordinates minus the recorded ones.
+    /// Contradictions: a link implies other coordinates of its peer switch than the recorded ones. Each element holds
+    /// the implied minus the recorded coordinates of such a switch.
     conflicts: Vec<Vec<i64>>,
 }
 
@@ -133,8 +134,8 @@ fn walk(steps: &Steps, origin: usize) -> Option<Walk> {
     Some(Walk { coordinates: at.into_iter().collect::<Option<_>>()?, conflicts })
 }
 
-/// Returns the cycle length of each dimension, 0 for a dimension without cycles. Returns `None` if cycles do not
-/// explain all [`Walk::conflicts`].
+/// Returns the cycle length of each dimension, 0 for a dimension without cycles. Returns `None` if an element of
+/// [`Walk::conflicts`] is not a multiple of the cycle lengths, or if a length is 1.
 fn rings(walk: &Walk) -> Option<Vec<i64>> {
     let mut rings = vec![0; walk.coordinates.first()?.len()];
     for conflict in &walk.conflicts {

@@ -25,9 +25,9 @@ const ENOUGH: f64 = 0.9;
 /// Returns the rank of each switch of a tree whose hosts are at the bottom; `None` if the fabric is not a tree.
 ///
 /// A first ranking uses the distances from all switches with hosts. A second ranking uses only the distances from
-/// switches with at least a quarter of the median number of hosts, so that a management node does not turn a spine into
-/// a leaf. If both rankings fit a tree, the function returns the one with fewer links within a rank. If neither fits,
-/// the distances from `roots`, the root switches of the routing engine, determine the ranks.
+/// switches with at least a quarter of the median number of hosts. A spine to which only a management node is connected
+/// is thus not ranked as a leaf. If both rankings fit a tree, the function returns the one with fewer links within a
+/// rank. If neither fits, the distances from `roots`, the root switches of the routing engine, determine the ranks.
 pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let with_hosts = |least: u32| {
         let leaves = (0..graph.len()).filter(move |&switch| graph.hosts[switch] >= least);

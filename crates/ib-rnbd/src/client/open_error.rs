@@ -49,7 +49,7 @@ pub enum OpenError {
         evidence: OtherData,
     },
     /// The name is invalid.
-    #[error("invalid device name {0:?}: expected 1 to {MAX_NAME} bytes without a zero")]
+    #[error("invalid device name {0:?}: expected 1 to {MAX_NAME} bytes without NUL")]
     Name(String),
 }
 
@@ -79,10 +79,10 @@ pub enum OtherData {
     #[error("the device has a write cache, which it did not have before")]
     WriteCache,
     /// Either the earlier or the present server is a Linux kernel, and the other is a server of ibfabric.
-    #[error("another kind of server exports the device")]
+    #[error("the server was a Linux kernel and is now ibfabric, or the reverse")]
     Server,
     /// The server reports another number for the data of the device ([`Origin::medium`](ib_block::Origin::medium)).
-    #[error("the server reports another medium")]
+    #[error("the server reports that the file, disk or memory of the device was replaced")]
     Medium,
     /// Another client has written to the device.
     #[error("another client has written to the device")]

@@ -59,8 +59,8 @@ pub(super) fn compare(
     if mode == AccessMode::READ_ONLY {
         return Ok((kept, OtherWrites::None));
     }
-    // A restarted server that does not store its `writers` numbers may report the earlier number, although other
-    // clients have written.
+    // A restarted server that does not store its `writers` numbers may report the same number as before the restart,
+    // although other clients have written.
     let lasts = before.writers & now.writers & OpenResponse::WRITERS_PERSISTENT != 0;
     if before.server != now.server && !lasts {
         return Ok((kept, OtherWrites::Possible));

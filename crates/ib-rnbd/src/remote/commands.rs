@@ -150,8 +150,9 @@ impl Commands {
 
     /// Starts a part of a command; returns `None` if no part can start, for example because no buffer is free.
     ///
-    /// Each call starts a part of another command in turn. A command with lent data is an exception: all of its parts
-    /// start one after another. A command has at most `depth` parts in flight, even if its parts have no data.
+    /// Commands take turns: each call starts one part of the next command. A command with lent data is an exception:
+    /// all of its parts start in consecutive calls. A command has at most `depth` parts in flight, even if its parts
+    /// have no data.
     ///
     /// `changes` returns the number of confirmed changes of a device. A flush covers the changes confirmed before it
     /// starts.

@@ -14,14 +14,14 @@ struct Device {
     changes: u64,
     /// Number of the confirmed changes that a flush has written to the medium.
     flushed: u64,
-    /// True if unflushed changes may have been lost, and no flush has failed for this reason yet.
+    /// True if unflushed changes may have been lost, and the user has not learned it yet from a failed flush.
     has_lost: bool,
     /// Value of [`Devices::paths`] when the device was last opened.
     paths: u64,
     /// Number of times that the device was opened.
     openings: u32,
-    /// Value of `openings` when [`Devices::may_be_overwritten`] was last called; 0 if it was never called. Commands
-    /// that were sent during this opening or an earlier one may be older than the data of the device.
+    /// Number of the last opening, counted from 1, after which other clients may have written to the device; 0 if none.
+    /// Commands that were sent during this opening or an earlier one may be older than the data of the device.
     overwritten_until: u32,
 }
 
@@ -95,8 +95,8 @@ impl Devices {
         self.devices.get(&id).map_or(0, |device| device.changes)
     }
 
-    /// Returns the state of a device, compared with its state when a command was sent. `opening` is the value of
-    /// `openings` at that time.
+    /// Returns the state of a device for the decision about a command: whether it is still open, or was closed or
+    /// reopened after the command was sent. `opening` is the result of [`Devices::openings`] when it was sent.
     pub(super) fn state(&self, id: DeviceId, opening: u32) -> DeviceState {
         let Some(device) = self.devices.get(&id) else { return DeviceState::Closed };
         if (1..=device.overwritten_until).contains(&opening) {

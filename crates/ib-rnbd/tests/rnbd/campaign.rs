@@ -142,7 +142,7 @@ impl Run {
         let end = self.lab.now + Duration::from_secs(600);
         while self.asked < COMMANDS || !self.model.under.is_empty() {
             if self.lab.now >= end {
-                return Err(format!("forgotten: {:?}", self.model.under).into());
+                return Err(format!("commands have not completed: {:?}", self.model.under).into());
             }
             self.fail_something();
             self.repair(self.asked >= COMMANDS);
@@ -269,8 +269,8 @@ impl Run {
         Ok(())
     }
 
-    /// Fails if a command took longer than one failed path explains: [`LINK_DOWN`] or [`STALL`], plus the time that the
-    /// device takes.
+    /// Fails if a command took longer than the failure of one path can delay it: [`LINK_DOWN`] or [`STALL`], plus the
+    /// time that the device takes.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);
@@ -392,7 +392,7 @@ fn confirmed_writes_survive_random_faults() {
 fn campaign_detects_late_execution_of_an_old_write() {
     let notices = |seed| run(seed, Serving::Wrong).is_err_and(|why| why.is_stale());
     let noticed = (1..=10).filter(|&seed| notices(seed)).count();
-    assert!(noticed >= 5, "{noticed} of 10 runs detected it");
+    assert!(noticed >= 5, "{noticed} of 10 runs detected the late write");
 }
 
 #[test]
@@ -410,6 +410,6 @@ fn all_commands_complete_without_fences() {
         }
     }
     eprintln!("{runs} runs: {all:?}, {stale} in which an old write came late");
-    assert!(stale <= runs / 1000, "an old write came late in {stale} of {runs} runs");
+    assert!(stale <= runs / 1000, "an old write was executed late in {stale} of {runs} runs");
     assert!(all.failed_over > runs && all.unknown > 0, "{all:?}");
 }

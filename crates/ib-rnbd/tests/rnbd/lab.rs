@@ -158,7 +158,8 @@ impl Lab {
         lab
     }
 
-    /// Restarts the RNBD server. `cache` is the new number that identifies the write caches.
+    /// Restarts the RNBD server. `cache` becomes [`Origin::cache`] of all devices: a changed number shows clients that
+    /// unflushed writes may be lost.
     pub(crate) fn offer(&mut self, cache: u32) {
         self.rnbd = Rnbd::new(self.number_of_server);
         for name in NAMES {

@@ -18,7 +18,7 @@ fn command(operation: Operation) -> Command {
 /// Returns a lab with an open device. The device takes ten seconds for each command.
 fn slow(links: usize, client: ClientConfig, server: ServerConfig) -> (Lab, DeviceId) {
     let client = ClientConfig { reconnect_delay: SECOND, ..client };
-    // With this seed, the client can have several commands in flight.
+    // The seed selects the first value of `lab::DEPTHS`, so the client can have several commands in flight.
     let mut lab = Lab::new(4, links, vec![client], server);
     let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
     lab.run_until(10 * SECOND, |lab| (0..links).all(|link| lab.guests[0].is_up(link)));
@@ -269,7 +269,7 @@ fn queued_commands_fail_after_the_last_reconnect_attempt() {
 fn device_reopens_after_close_despite_slow_path() {
     let (mut lab, mut device) = slow(2, ClientConfig::new("guest"), server());
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // Packets arrive later over the first path than over the others.
+    // Packets take longer over the first path than over the second one.
     lab.guests[0].links[0].delay = Duration::from_millis(3);
     for number in 0..20 {
         lab.guests[0].remote.close(device);
@@ -293,7 +293,8 @@ enum After {
     Linux(bool),
 }
 
-/// Cuts the only path of the only client, and waits until it has reconnected.
+/// Cuts the only path of the only client, calls `meanwhile`, and repairs the path. Returns after the client has
+/// reconnected it.
 fn lose(lab: &mut Lab, meanwhile: impl FnOnce(&mut Lab)) {
     lab.link_down(0, 0);
     lab.run_for(Duration::from_millis(100));

@@ -86,7 +86,8 @@ impl Turns {
     }
 }
 
-/// For each turn, the number of destination LIDs whose packets take this turn. All packets must use the same VL.
+/// For each turn, the number of destination LIDs whose packets take this turn. Used only for tables whose packets all
+/// have the same VL.
 #[derive(Clone, Debug)]
 pub(super) struct TurnCounts {
     /// Number of counts for each channel: one per output port of the largest switch.

@@ -57,7 +57,7 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, routing: &Routing) -> io:
 /// a better port for a route.
 ///
 /// OpenSM looks for a better port only if a route is longer than the shortest path. Only tables read from a file and
-/// tables of ftree have such routes. ftree does not count the LIDs per port, so its numbers are 0.
+/// tables of ftree have such routes. ftree does not count the LIDs per port, so OpenSM compares zeros.
 fn counts(routing: &Routing, switch: SwitchId) -> [u32; 256] {
     let mut counts = [0; 256];
     if routing.engine == EngineKind::File {

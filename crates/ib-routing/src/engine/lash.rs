@@ -19,7 +19,9 @@
 //! | `routes` | the next switch of every route, and the layer of every pair |
 //! | `graph` | the channel dependency graph of a layer, kept without cycles |
 //! | `dimensions`, `orientation` | the dimensions of grids, and orders of the channels |
-//! | `fill`, `ordered`, `search` | the assignment of pairs to layers: along an orientation, and pair by pair |
+//! | `fill` | the assignment of pairs of switches to layers, by `ordered` and `search` |
+//! | `ordered` | the assignment of all pairs whose paths follow an orientation |
+//! | `search` | the assignment of single pairs, for which a search finds paths |
 //! | `first_fit` | the assignment of given paths to layers |
 //! | `balance` | the balancing of the number of pairs per layer |
 //! | `tables` | the resulting forwarding tables and service levels |

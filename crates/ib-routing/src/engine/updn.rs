@@ -71,7 +71,7 @@ impl Engine for UpDown {
         };
         let connected = shortest.as_ref().filter(|_| options.connect_roots);
         // If roots are connected, the hops to a root are those of shortest paths. With link weights, these hops differ
-        // from link to link, so links cannot share a class.
+        // from link to link, so every link then needs a class of its own (see `Links::new`).
         let share = connected.is_none() || weights.is_uniform();
         let links =
             Links::new(subnet, &ranks(subnet, &roots), &identifiers(subnet, options), share);
@@ -236,9 +236,9 @@ fn matrix(
 
 /// A breadth-first search from a destination switch.
 ///
-/// A switch is queued again whenever a link to it gets fewer hops. For each switch, the search records whether the link
-/// by which the switch was last queued leads up. If not, the search leaves the switch only over links that lead down.
-/// OpenSM follows the same rule. The rule affects the hops on fabrics that have links between switches of equal rank.
+/// A switch is queued again whenever the search improves the hops over a link to it. If the link that last queued the
+/// switch leads down, the search leaves the switch only over links that lead down. OpenSM follows the same rule. The
+/// rule affects the hops on fabrics that have links between switches of equal rank.
 struct Search {
     queue: Vec<u16>,
     /// By switch: true if the link by which the switch was last queued leads up.

@@ -86,12 +86,12 @@ struct Path {
     count: u32,
     /// How the other LIDs of the end port use the neighbour at this port.
     known: NeighbourUse,
-    /// True if some LID of the end port uses the neighbour's system. If `known` does not determine the flag, the
-    /// candidate takes over the flag of the previous candidate, as in OpenSM. Port shifting does not distinguish these
-    /// flags from determined ones.
+    /// True if some LID of the end port uses the neighbour's system. As in OpenSM, a candidate copies the flag of the
+    /// previous candidate if `known` is [`NeighbourUse::Undetermined`] or, in dor, [`NeighbourUse::Forwards`]. Port
+    /// shifting treats copied flags like the others.
     system_flag: bool,
-    /// True if some LID of the end port uses the neighbour. If `known` does not determine the flag, the candidate takes
-    /// over the flag of the previous candidate.
+    /// True if some LID of the end port uses the neighbour. Copied like `system_flag`, and also for
+    /// [`NeighbourUse::NewSystem`].
     node_flag: bool,
 }
 
@@ -101,9 +101,9 @@ enum NeighbourUse {
     Undetermined,
     /// No LID of the end port uses the neighbour's system yet.
     NewSystem,
-    /// Some LID of the end port uses the neighbour's system, but no LID uses this node.
+    /// Some LID of the end port uses the neighbour's system, but no LID of the end port uses the neighbour itself.
     NewNode,
-    /// Number of LIDs of the end port that use the node.
+    /// Number of LIDs of the end port that use the neighbour.
     Forwards(u32),
 }
 
@@ -111,12 +111,12 @@ enum NeighbourUse {
 struct Best {
     /// The best port among all candidates.
     any: Option<(u8, u32)>,
-    /// The best port to a system that no LID of the end port uses yet.
+    /// The best port to a neighbour whose system no LID of the end port uses yet.
     other_system: Option<(u8, u32)>,
-    /// The best port to a node that no LID of the end port uses yet.
+    /// The best port to a neighbour that no LID of the end port uses yet.
     other_node: Option<(u8, u32)>,
-    /// Least number of LIDs of the end port that the neighbour at any best port so far forwards. `None` if no such
-    /// number is known.
+    /// The neighbour at each best port forwards some number of the end port's LIDs. This is the least of these numbers
+    /// over all ports that were the best one so far; `None` if no number is known.
     forwarded: Option<u32>,
 }
 
@@ -248,9 +248,10 @@ impl Best {
         self.settle(path, (for_lmc && flagged).then_some(forwards));
     }
 
-    /// Makes the path's port the best one of `any` if its count is lower than that of the best port so far. If the
-    /// counts are equal, the port must have a known `forwards` that is less than `forwarded`, if that is known.
-    /// `forwards` is the number of LIDs of the end port that the neighbour at this port forwards.
+    /// Stores the path's port in `any` if its count is lower than that of the port stored there. Between equal counts,
+    /// the port replaces the stored one if `forwards` is known, and `forwarded` is unknown or greater.
+    ///
+    /// `forwards` is the number of LIDs of the end port that the neighbour at the path's port forwards.
     fn settle(&mut self, path: &Path, forwards: Option<u32>) {
         let fewer = forwards.filter(|&f| self.forwarded.is_none_or(|least| f < least));
         let tied = self.any.is_some_and(|(_, count)| path.count == count);

@@ -212,7 +212,7 @@ impl Client {
         if self.slots.with(is_late).is_empty() {
             self.timers.set((id, Timer::IoTimeout), (), now + most / 4);
         } else {
-            self.fail_path(now, cx, id, Failure::IoTimeout);
+            self.fail_path(now, cx, id, Failure::IoTimeout(most));
         }
     }
 }

@@ -41,10 +41,11 @@ pub struct ClientConfig {
     /// True if the client asks a server of this project to fence a failed path: to execute no further request of this
     /// path. The client retransmits the requests only after the server has confirmed the fence.
     pub fence: bool,
-    /// True if the requests of fenced paths fail after the loss of all paths; false if the client retransmits them.
+    /// True if the requests of a fenced path fail after the session has lost all of its paths. If false, the client
+    /// retransmits them.
     ///
-    /// The requests fail with [`Outcome::Fenced`](super::Outcome::Fenced) once the server has confirmed the fence. True
-    /// is for users that must reopen objects at the server: after the loss of all paths, the server closes the objects.
+    /// The requests fail with [`Outcome::Fenced`](super::Outcome::Fenced) once the server has confirmed the fence. Set
+    /// this for users that open objects at the server: the server closes the objects when the session loses all paths.
     pub returns_lost: bool,
     /// The shared key of client and server. If `None`, the client connects without proof of a key, as Linux does.
     pub key: Option<SharedKey>,
@@ -101,7 +102,7 @@ impl ClientConfig {
 
 /// Error of an invalid session name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid session name `{0}`: expected 1 to 254 bytes without `/` and `.`")]
+#[error("invalid session name `{0}`: expected 1 to 254 bytes without `/`, `.` and NUL")]
 pub struct NameError(pub String);
 
 impl ClientConfig {

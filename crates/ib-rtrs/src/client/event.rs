@@ -1,5 +1,7 @@
 //! Events of a session, completions of requests, and errors.
 
+use std::time::Duration;
+
 use ib_hca::WcStatus;
 use ib_wire::mad::cm::RejectReason;
 
@@ -82,23 +84,23 @@ impl Outcome {
 #[non_exhaustive]
 pub enum Failure {
     /// The server refuses the path.
-    #[error("the server refuses the path: {0}")]
+    #[error("the server refuses the path: {0}{why}", why = meaning(*.0))]
     Refused(Errno),
     /// The connection manager of the server has sent a REJ, for example because no server listens.
     #[error("the connection was rejected: {0}")]
     Rejected(RejectReason),
     /// The server does not respond to the REQ.
-    #[error("the server does not respond")]
+    #[error("the server does not respond to the connection request (REQ)")]
     Unreachable,
-    /// The path was not connected in time.
-    #[error("the path was not connected in time")]
-    ConnectTimeout,
+    /// The path was not connected in time. The value is the timeout.
+    #[error("the path was not connected within {} s", .0.as_secs_f64())]
+    ConnectTimeout(Duration),
     /// The server does not respond to heartbeats.
     #[error("the server does not respond to heartbeats")]
     Heartbeat,
-    /// A request was in flight for longer than [`io_timeout`](super::ClientConfig::io_timeout).
-    #[error("a request has timed out")]
-    IoTimeout,
+    /// A request was in flight for longer than [`io_timeout`](super::ClientConfig::io_timeout). The value is the timeout.
+    #[error("the server has not completed a request within {} s", .0.as_secs_f64())]
+    IoTimeout(Duration),
     /// A work request has failed.
     #[error("the transport failed: {0:?}")]
     Transport(WcStatus),
@@ -143,18 +145,28 @@ pub enum Failure {
     Setup(#[from] SetupError),
 }
 
+/// Returns the meaning of an error with which the server refuses a path. The text of [`Failure::Refused`] appends this
+/// meaning to the name of the error.
+const fn meaning(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EACCES => ", the server does not allow this client, or requires a key",
+        Errno::ENOMEM => ", the server has no memory, or its maximum number of sessions",
+        _ => "",
+    }
+}
+
 /// The reason why a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// All chunks of the server are in use. After a completion, the request can be submitted again.
-    #[error("all {0} chunks of the server are in use")]
+    #[error("all {0} chunks of the server are in use: submit the request again after a completion")]
     NoPermit(u16),
     /// No path is connected.
     #[error("no path is connected")]
     NoPath,
     /// The data is longer than the server accepts.
-    #[error("found {found} bytes of data: expected at most {most}")]
+    #[error("the request has {found} bytes of data: expected at most {most}")]
     TooLong {
         /// Length of the data in bytes.
         found: u64,
@@ -162,7 +174,7 @@ pub enum RequestError {
         most: u32,
     },
     /// The user's header is longer than the server accepts.
-    #[error("found a header of {found} bytes: expected at most {most}")]
+    #[error("the header of the request has {found} bytes: expected at most {most}")]
     HeaderTooLong {
         /// Length of the header in bytes.
         found: usize,

@@ -226,8 +226,9 @@ impl Client {
         }
     }
 
-    /// Frees the chunks of completed requests that the server has finished with, because a path was connected. These
-    /// requests were sent earlier over this path, or over a removed path between the same endpoints.
+    /// Handles a connected path: frees the chunks of completed requests that were sent earlier over this path, or over
+    /// a removed path between the same endpoints. The server accepts the path only after it has finished with these
+    /// requests.
     pub(super) fn end_unfenced(&mut self, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let ends = (path.spec.adapter, path.spec.address);

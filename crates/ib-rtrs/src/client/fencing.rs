@@ -22,7 +22,7 @@ struct FailedPath {
     reconnects: u16,
     /// The requests that wait for the fence.
     slots: Vec<u16>,
-    /// True if all paths of the session were lost when this path failed, or later.
+    /// True if the session has lost all of its paths, either when this path failed or since then.
     is_lost: bool,
     /// The connected path over which the fence was requested.
     via: Option<PathId>,
@@ -38,7 +38,7 @@ struct FailedPath {
 pub(super) struct Fenced {
     /// The requests that have waited for the fence.
     pub(super) slots: Vec<u16>,
-    /// True if all paths of the session were lost when the fenced path failed, or later.
+    /// True if the session has lost all of its paths, either when the fenced path failed or before the confirmation.
     pub(super) is_lost: bool,
 }
 

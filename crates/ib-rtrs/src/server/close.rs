@@ -154,8 +154,8 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the paths that a fence covers and that are not removed yet. These have the UUID of the fence, and at
-    /// most the fence's count of reconnects.
+    /// Returns the paths that a fence covers and that are not removed yet. Such a path has the path UUID of the fence
+    /// request, and at most as many reconnects as the request contains.
     fn fenced_paths(&self, fence: &PendingFence) -> Vec<ServerPathId> {
         let Some(session) = self.sessions.get(&fence.session) else { return Vec::new() };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());

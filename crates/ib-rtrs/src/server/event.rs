@@ -1,5 +1,7 @@
 //! Events and requests of a server.
 
+use std::time::Duration;
+
 use ib_types::{Gid, Mtu};
 use ib_wire::mad::cm::RejectReason;
 
@@ -100,23 +102,44 @@ pub enum ServerEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refusal {
     /// Error number, which the connect response reports.
-    #[error("{0}")]
+    #[error("{0}{why}", why = meaning(*.0))]
     Errno(Errno),
     /// Reject reason, which the connection manager reports in the REJ.
-    #[error("{0}")]
+    #[error("{0}{why}", why = cause(*.0))]
     Reason(RejectReason),
     /// The requested path MTU exceeds that of the HCA. The value is the MTU of the HCA.
-    #[error("invalid path MTU: the HCA supports up to {0:?}")]
+    #[error("invalid path MTU: expected at most {} bytes, the MTU of the HCA", .0.bytes())]
     Mtu(Mtu),
+}
+
+/// Returns why the server refuses a connection with an error number. The text of [`Refusal::Errno`] appends the reason.
+const fn meaning(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EACCES => ", the client's address is not allowed, or the client has no key",
+        Errno::ENOMEM => ", the server has no memory, or its maximum number of sessions",
+        Errno::ENXIO => ", the server has lost or closed the session",
+        Errno::EEXIST => ", the session already has a path between these addresses",
+        Errno::ECONNRESET => ", the connect request is invalid or outdated",
+        _ => "",
+    }
+}
+
+/// Returns why the server refuses a connection with a reject reason. The text of [`Refusal::Reason`] appends the cause.
+const fn cause(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::CONSUMER => ", the HCA is not in the partition that the client requests",
+        RejectReason::PRIMARY_GID => ", it differs from the GID that sent the request",
+        _ => "",
+    }
 }
 
 /// The reason why the server has closed a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The path was not connected in time.
-    #[error("the client has not connected the path in time")]
-    ConnectTimeout,
+    /// The path was not connected in time. The value is the timeout.
+    #[error("the client has not connected the path within {} s", .0.as_secs_f64())]
+    ConnectTimeout(Duration),
     /// The client does not respond to heartbeats.
     #[error("the client does not respond to heartbeats")]
     Heartbeat,
@@ -124,19 +147,19 @@ pub enum EndReason {
     #[error("the client has disconnected the path")]
     Disconnected,
     /// The client has rejected the REP of a connection, or has not sent an RTU in time.
-    #[error("the client has not completed a connection")]
+    #[error("the client has rejected a connection, or has not confirmed it in time (RTU)")]
     HandshakeFailed,
     /// The client has reconnected the path.
     #[error("the client has reconnected the path")]
     Replaced,
     /// The client has requested a fence of the path.
-    #[error("the client has fenced the path")]
+    #[error("the client has fenced the path, so that its late requests are not executed")]
     Fenced,
     /// A work request has failed.
-    #[error("the transport failed: {0:?}")]
+    #[error("a work request of the path has failed: {0:?}")]
     Transport(ib_hca::WcStatus),
     /// The HCA port of the path has no link.
-    #[error("the port has no link")]
+    #[error("the HCA port of the path has no link")]
     LinkDown,
     /// The user has disconnected the path.
     #[error("the path was closed locally")]
@@ -145,12 +168,14 @@ pub enum EndReason {
     #[error("the path was half-open, and the limit of half-open paths was reached")]
     HalfOpen,
     /// The client has not proven that it has the shared key.
-    #[error("the client does not have the configured key")]
+    #[error(
+        "the client does not have the configured key: expected the same key (--key-file) at both ends"
+    )]
     WrongKey,
     /// The client has sent an invalid message.
     #[error("the client has sent {0}")]
     Protocol(&'static str),
     /// The HCA was removed, or has refused a call for the path, for example to create a queue pair.
-    #[error("the HCA cannot create the objects of the path")]
+    #[error("the HCA was removed, or has refused an operation of the path")]
     Setup,
 }

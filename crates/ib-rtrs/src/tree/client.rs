@@ -353,7 +353,7 @@ fn errno_of(why: &Failure) -> Errno {
         Failure::Refused(errno) => *errno,
         Failure::Rejected(_) => Errno::ECONNREFUSED,
         Failure::Unreachable => Errno::EHOSTUNREACH,
-        Failure::ConnectTimeout | Failure::Heartbeat | Failure::IoTimeout => Errno::ETIMEDOUT,
+        Failure::ConnectTimeout(_) | Failure::Heartbeat | Failure::IoTimeout(_) => Errno::ETIMEDOUT,
         Failure::LinkDown => Errno::ENETDOWN,
         Failure::ClosedLocally => Errno::ECONNABORTED,
         Failure::WrongKey => Errno::EACCES,

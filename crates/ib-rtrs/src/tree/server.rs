@@ -76,7 +76,7 @@ impl Tree for ServerTree {
 }
 
 impl ServerTree {
-    /// Writes a file. A write to `disconnect` does not wait for the client.
+    /// Writes a file. A write to `disconnect` returns before the client has responded.
     ///
     /// # Errors
     /// Fails with the errors of [`Tree::read`], with [`Errno::EACCES`] if the file is read-only, and with

@@ -565,7 +565,7 @@ fn half_open_sessions_reserve_no_chunks() {
     // The chunks of each session would take 64 MiB, and the buffers for READ data would take as much: 128 MiB per
     // session. Concurrent tests also allocate memory, but much less.
     let grown = address_space().saturating_sub(before) >> 10;
-    assert!(grown < 2048, "{grown} MiB");
+    assert!(grown < 2048, "the address space has grown by {grown} MiB");
 }
 
 #[test]

@@ -116,8 +116,9 @@ fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
 fn request_waiting_for_its_chunk_ends_with_its_path() {
     let mut lab = at_work(3, 6, Duration::from_secs(8));
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // Path 0 fails, then path 1. The server executes each of their four requests twice: the original, and the
-    // retransmission over path 2. When path 1 fails, the server drops the held retransmission that arrived over it.
+    // Path 0 fails, then path 1. Together they carry four of the six writes. The server executes each of the four
+    // twice: the original, and the retransmission over path 2. When path 1 fails, the server drops a retransmission
+    // that has arrived over path 1 and waits for the original to complete.
     for link in [0, 1] {
         lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
         lab.links[link as usize].is_cut = true;
@@ -206,12 +207,13 @@ fn acknowledgements_do_not_replace_heartbeat_responses() {
 
 #[test]
 fn request_over_io_timeout_fails_its_path() {
-    let client = ClientConfig { io_timeout: Some(Duration::from_secs(3)), ..quick_client() };
+    let timeout = Duration::from_secs(3);
+    let client = ClientConfig { io_timeout: Some(timeout), ..quick_client() };
     let mut lab = Lab::connected(1, 1, client, small_server());
     lab.holds = true;
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
     lab.run_until(SOON, |lab| down_at(lab, 0).is_some());
-    assert_eq!(down_at(&lab, 0).unwrap().1, Failure::IoTimeout);
+    assert_eq!(down_at(&lab, 0).unwrap().1, Failure::IoTimeout(timeout));
     lab.holds = false;
     lab.run_until(SOON, |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
@@ -442,7 +444,7 @@ fn last_path_reconnects_without_failed_requests() {
         lab.io(Direction::Write, 0, (0, 512), user).unwrap();
     }
     lab.run_for(Duration::from_millis(10));
-    // The first path is not reconnected after its failure, but the user reconnects the second path.
+    // The client does not reconnect the failed first path, but the user reconnects the second path.
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[1]));
     assert_eq!(lab.done.len(), 0);
     lab.run_until(Duration::from_secs(20), |lab| lab.done.len() == 4);
@@ -490,7 +492,7 @@ fn chunks_of_abandoned_requests_wait_for_the_server() {
 }
 
 /// The failed path is removed, and no fence is requested. So the client does not know whether the server still executes
-/// its requests.
+/// the requests of this path.
 #[test]
 fn chunks_of_removed_path_are_freed_by_path_of_same_ends() {
     let mut lab = at_work(2, 4, Duration::from_secs(4));

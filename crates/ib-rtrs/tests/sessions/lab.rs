@@ -58,7 +58,8 @@ pub(crate) struct Lab {
     /// True to simulate a defect: the server's user sometimes executes a write a second time, later.
     pub(crate) repeats: bool,
     repeated: Vec<(Instant, usize, Vec<u8>)>,
-    /// The store from which READ data is sent; `None` if READ data is copied into the session's memory.
+    /// ID of the store, the memory from which the server sends READ data; `None` if READ data is copied into the
+    /// session's memory.
     store: Option<StoreId>,
 }
 
@@ -381,12 +382,12 @@ impl Lab {
         }
     }
 
-    /// From now on, sends READ data from the memory of the disk, which becomes a store.
+    /// From now on, the server sends READ data directly from the memory of the disk.
     pub(crate) fn answer_from_disk(&mut self) {
         self.store = Some(self.server.add_store(Arc::clone(&self.disk)));
     }
 
-    /// Returns the offset on the disk from a request's header; `None` if the header has none.
+    /// Returns the offset on the disk that the header of a request contains; `None` if the header is too short.
     fn disk_offset(&self, request: &ServerRequest) -> Option<usize> {
         let memory =
             self.server.memory(request.session).expect("sessions with requests have memory");

@@ -103,7 +103,7 @@ fn reads_return_data_of_a_store() {
         assert_eq!(lab.memory.to_vec(0, length).unwrap(), disk[from..from + length]);
         assert_eq!(lab.memory.to_vec(length, 1).unwrap(), [0xaa]);
     }
-    // READ data was sent from the store, without a copy in the session's memory.
+    // READ data was sent from the memory of the disk, without a copy in the session's memory.
     let session = lab.server.sessions().next().unwrap();
     let chunks = lab.server.memory(session).unwrap();
     let data = chunks.to_vec(0, 4096).unwrap();
@@ -122,7 +122,7 @@ fn reads_return_data_of_a_store() {
     }
 }
 
-/// When the server closes a path, it deregisters the stores that were registered for the path.
+/// When the server closes a path, it deregisters the stores (memory with READ data) that were registered for the path.
 #[test]
 fn store_registrations_end_with_their_path() {
     let mut lab = Lab::connected(6, 1, quick_client(), small_server());

@@ -432,7 +432,9 @@ fn metrics_match_the_files() {
     let value = |page: &str, name: &str, labels: &str| -> f64 {
         let start = format!("{name}{{{labels}}} ");
         let line = page.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("{start} in {page}")).parse().expect("the value is a number")
+        line.unwrap_or_else(|| panic!("{start} is missing in {page}"))
+            .parse()
+            .expect("the value is a number")
     };
     let sum: f64 = [0, 1]
         .map(|link| {

@@ -76,7 +76,8 @@ impl Node {
         }
     }
 
-    /// Passes received CM MADs to the connection manager. Returns the next other event of the HCA.
+    /// Passes received CM MADs to the connection manager. Returns the next event of the HCA that is not a received CM
+    /// MAD.
     pub(crate) fn poll_hca(&mut self, now: Instant) -> Option<HcaEvent> {
         loop {
             match self.hca.poll_event()? {

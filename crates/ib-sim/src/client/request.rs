@@ -103,11 +103,12 @@ impl Requests {
     /// Returns the earlier request that a new request with the same transaction ID and port
     /// replaces. The second value is true if both requests belong to the same message.
     ///
-    /// The transaction ID includes the client ID, so both requests are of the same client. Retries
-    /// and further segments of a message have the same header as the first MAD of the message. The
-    /// client waits for one response to all of them, so the earlier request must not fail. Any other
-    /// MAD with the same transaction ID is a separate request. The next response belongs to this
-    /// MAD, so the earlier request can no longer be answered.
+    /// The same client has sent both requests, because the transaction ID includes the client ID.
+    ///
+    /// * If their MAD headers are equal, the new request is a retry or a further segment of the same message. The
+    ///   client waits for one response to the message, so the earlier request must not fail.
+    /// * If their MAD headers differ, the new request is a separate message. The next response belongs to the new
+    ///   request, so the earlier request can no longer be answered.
     pub(super) fn replaced_by(
         &self,
         key: RequestKey,

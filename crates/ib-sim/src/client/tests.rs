@@ -487,7 +487,7 @@ fn detach_with_many_requests_does_not_block_others() {
     }
     sim.run_until(Instant::ZERO + Duration::from_secs(60));
     let lost = std::iter::from_fn(|| sim.receive(other)).count() as u64;
-    assert_eq!(lost, COUNT - 1, "no request was answered in time");
+    assert_eq!(lost, COUNT - 1, "every unanswered request of `other` is reported as lost");
     assert!((lab::assigned(&sim) == 0) && (sim.outstanding() == 0));
 }
 

@@ -199,7 +199,7 @@ impl Network {
 }
 
 impl FabricState {
-    /// Returns the GUIDs and LIDs of a port, and its path to the SM, as its clients see them.
+    /// Returns the attributes of a port: GUIDs, GID prefix, number and LIDs, and the LID and SL of its master SM.
     pub(crate) fn link_port(&self, port: PortId) -> LinkPort {
         let state = self.port(port);
         let node = self.node(state.node);

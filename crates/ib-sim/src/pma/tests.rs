@@ -246,7 +246,7 @@ fn error_details_are_written_by_their_selection_bits() {
     let at = port(&sim, "s1.4");
     let counters = sim.counters(at);
     assert_eq!((counters.rcv_errors, counters.local_physical_errors), (1, 1));
-    // The same counters count packets that an `Error` command loses.
+    // The counters of damaged packets also count packets that an `Error` command loses.
     sim.run(&"Fault h2[1] none".parse().unwrap()).unwrap();
     sim.run(&"Error s1[4] 100".parse().unwrap()).unwrap();
     lab::query(&mut sim, h2, remote, mad);

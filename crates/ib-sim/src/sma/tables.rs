@@ -85,7 +85,8 @@ pub(super) fn sl_to_vl_table(
         return Ok((port, 0));
     }
     let (arrival, leaving) = (modifier >> 8 & 0xff, modifier & 0xff);
-    // Bits 16–31 are used only with SwitchInfo:OptimizedSLtoVLMappingProgramming, which is not supported.
+    // Bits 16–31 of the modifier are used only with SwitchInfo:OptimizedSLtoVLMappingProgramming, which is not
+    // supported.
     if modifier >> 16 != 0 || arrival > u32::from(node.ports) {
         return Err(MadStatus::BAD_FIELD);
     }

@@ -25,7 +25,7 @@ fn route_changes_are_counted() {
     assert_eq!(sim.route_changes(), before + 1);
     // LFT entries above `LinearFDBTop` are not used, so a change of `LinearFDBTop` changes routes.
     let (_, mad) = lab::get(&mut sim, client, &[1], (ib_wire::mad::AttributeId::SWITCH_INFO, 0));
-    let info: SwitchInfo = mad.attribute().expect("SwitchInfo");
+    let info: SwitchInfo = mad.attribute().expect("the response has a SwitchInfo");
     lab::set(&mut sim, client, &[1], (&SwitchInfo { linear_fdb_top: 2, ..info }, 0));
     assert_eq!(sim.route_changes(), before + 2);
     lab::run(&mut sim, "Unlink \"s1\"[2]");

@@ -34,7 +34,7 @@ impl Configuration {
                 let entries = routing.lfts.table(id);
                 assert!(
                     entries.len() < ports.len(),
-                    "one LFT block holds all entries and a free one"
+                    "the LFT fits into one block, in which at least one entry is free"
                 );
                 ports[..entries.len()].copy_from_slice(entries);
                 tables.push(set(&path, &LinearForwardingBlock { ports }, 0));

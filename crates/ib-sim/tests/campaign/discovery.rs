@@ -196,7 +196,7 @@ impl<'p> Discovery<'p> {
         let timing = self.plan.timing;
         assert!((1..=timing.retries + 1).contains(&end.attempts));
         let patience = (0..end.attempts).map(|retry| timing.wait(retry)).sum();
-        assert!(end.elapsed <= patience, "{:?} of {patience:?}", end.elapsed);
+        assert!(end.elapsed <= patience, "took {:?}, limit {patience:?}", end.elapsed);
         if let Err(Failure::TimedOut { waited, attempts }) = end.result {
             assert_eq!(attempts, timing.retries + 1);
             // If a lost request is reported to the client, an attempt can end before its timeout.

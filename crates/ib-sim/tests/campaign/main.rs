@@ -51,7 +51,7 @@ struct Tally {
     lost: u64,
     retries: u64,
     late: u64,
-    /// Number of responses to requests that were routed by LID.
+    /// Number of responses to LID-routed requests.
     routed: u64,
     /// LFT writes that a switch has acknowledged, but ignored.
     ignored_tables: u64,

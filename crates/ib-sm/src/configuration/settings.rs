@@ -124,7 +124,7 @@ pub(super) const fn keep(info: &mut PortInfo) {
     info.client_reregister = false;
 }
 
-/// Sets the fields that only end ports have. `None` if the plan has no LID for the port.
+/// Sets the fields that only end ports have. Returns `None` if the plan has no LID for the port or for the SM's port.
 fn address(
     info: &mut PortInfo,
     port_index: PortIndex,

@@ -13,8 +13,7 @@ pub(crate) enum Write {
     Clear { node: NodeIndex, block: u16 },
     /// A block of an LFT.
     Lft { node: NodeIndex, block: u16 },
-    /// A read of an LFT block that was just written, because the LFT of this switch once differed from the written
-    /// blocks.
+    /// A read of an LFT block that was just written. Only for switches whose LFT once differed from the written blocks.
     ReadBack { node: NodeIndex, block: u16 },
     /// A block of a P_Key table.
     PKeys { port_index: PortIndex, block: u16 },
@@ -29,7 +28,7 @@ pub(crate) enum Write {
     Activate(PortIndex),
 }
 
-/// Numbers of written attributes, tables and blocks, and of changed LFT entries.
+/// Counts of written attributes, tables and blocks, and of changed LFT entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Number of writes of PortInfo, including those that activate ports.

@@ -170,7 +170,7 @@ impl SubnetManager {
             Some(info) if info.state == SmState::NOT_ACTIVE || own.outranks(&info) => {
                 self.search(now);
             }
-            // The polled SM will be the master soon, or it has not responded.
+            // The polled SM outranks this SM but is not the master yet, or it has not responded.
             _ => {
                 *failures += 1;
                 if *failures >= self.config.sminfo_polling_retries {

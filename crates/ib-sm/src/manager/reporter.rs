@@ -88,7 +88,8 @@ impl Reporter {
         self.alarms.values()
     }
 
-    /// Replaces all alarms. A new alarm takes over the time of a raised alarm of the same kind.
+    /// Replaces all alarms. If an alarm of the same kind is already raised, the new alarm keeps the time at which that
+    /// alarm was raised.
     pub(super) fn raise(&mut self, now: Instant, alarms: Vec<Alarm>) {
         let last = std::mem::take(&mut self.alarms);
         for alarm in alarms {

@@ -118,7 +118,8 @@ impl SubnetManager {
                 let known = context.found.node(node);
                 let guid = known.info.node_guid;
                 let top = known.switch.map(|switch| switch.linear_fdb_top);
-                // If a switch has another `LinearFDBTop`, it was reset, or another SM has written to it.
+                // A changed `LinearFDBTop` shows that the switch was reset, or that another SM has written to the
+                // switch.
                 match info.filter(|info| top == Some(info.linear_fdb_top)) {
                     None => {
                         let what = "responds differently from before or not at all: it was reset or disconnected";

@@ -14,8 +14,8 @@ const SMPS_PER_MICROSECOND: u32 = 3;
 /// Time in microseconds that is charged for each sent MAD.
 const MAD_COST: u32 = 2;
 
-/// Maximum time in microseconds that the SA may save up during a sweep. While no sweep runs, it is the length of a time
-/// slice.
+/// Maximum granted time in microseconds that can accumulate unused during a sweep. While no sweep runs, it is the
+/// length of a time slice.
 const MAX_BUDGET: u32 = 2_000;
 
 /// Interval at which the timer grants time during a sweep.
@@ -28,13 +28,13 @@ const FIRST_GRANT: u32 = 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SaBudget {
     saved: u32,
-    /// Number of completed SMPs that still count towards the next granted microsecond, below [`SMPS_PER_MICROSECOND`].
+    /// Number of SMPs that have completed since the last granted microsecond, below [`SMPS_PER_MICROSECOND`].
     smps: u32,
     /// Time in microseconds that the SA may still use in the current slice, while no sweep runs.
     turn: u32,
     /// The time at which the timer next adds processing time to the budget.
     next: Option<Instant>,
-    /// Last grant of the timer in microseconds; 0 if an SMP has completed or the sweep has ended since.
+    /// Last grant of the timer in microseconds. It is reset to 0 when an SMP completes, and when the sweep ends.
     grant: u32,
 }
 

@@ -62,8 +62,8 @@ impl SubnetManager {
         self.stage = Stage::Discovering(Box::new(discovery));
     }
 
-    /// Starts a light sweep. Requests a full discovery instead after a sweep that was incomplete or had faults. Does
-    /// the same if this SM is not the master, or if no switch is known.
+    /// Starts a light sweep. Requests a full discovery instead if the last sweep was incomplete or had faults, if this
+    /// SM is not the master, or if no switch is known.
     pub(super) fn start_light_sweep(&mut self) {
         self.counters.light_sweeps += 1;
         let left = self.light_sweeps.start(&self.subnet.found, &self.subnet.tables);

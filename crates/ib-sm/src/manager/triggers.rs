@@ -28,7 +28,7 @@ pub(super) struct Triggers {
     /// True if the SM has repeated a discovery because of faults, and has used no discovery since. It then uses the
     /// next discovery even if that discovery has faults.
     has_repeated: bool,
-    /// From this time on, a trap of an unknown port starts a full discovery at once.
+    /// Time from which a trap of an unknown port starts a full discovery at once.
     search_from: Instant,
     /// Number of consecutive sweeps in which a write failed.
     incomplete_sweeps: u32,

@@ -7,10 +7,10 @@
 /// Quality of forwarding tables, on the subnet with its current cabling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableQuality {
-    /// Number of unreachable host pairs: a host port, and a LID of another host at which packets from the port do not
-    /// arrive.
+    /// Number of unreachable host pairs: a host port, and a LID of another host that packets from the port do not
+    /// reach.
     pub unreachable_host_pairs: u64,
-    /// Number of pairs of a switch and a LID at which packets from the switch do not arrive.
+    /// Number of unreachable pairs of a switch and a LID: packets from the switch do not reach the LID.
     pub unreachable: u64,
     /// Number of credit loops: cycles of links whose buffers can wait for each other indefinitely.
     pub credit_loops: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Candidate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InUse {
     pub(crate) quality: TableQuality,
-    /// True if every switch has tables, and every port still has the LIDs for which they were computed.
+    /// True if every switch has tables, and every port still has the LIDs for which the tables were computed.
     pub(crate) is_complete: bool,
 }
 

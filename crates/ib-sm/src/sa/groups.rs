@@ -225,8 +225,8 @@ impl Groups {
             let (scope, signature) = (head >> 16 & 0xf, head & 0xffff);
             // A requested MGID with the SA's signature must not have link-local scope.
             let made_here = signature == OWN_SIGNATURE && scope == LINK_LOCAL;
-            // Three of the four flags are reserved. As in OpenSM, they are not checked in MGIDs with an IPoIB
-            // signature.
+            // Three of the four flag bits of an MGID are reserved. As in OpenSM, these bits are not checked if the MGID
+            // has an IPoIB signature.
             let reserved = head & 0x00e0_0000 != 0 && !IPOIB_SIGNATURES.contains(&signature);
             if !wanted.mgid.is_multicast() || made_here || reserved {
                 return Err(MadStatus::SA_REQUEST_INVALID);

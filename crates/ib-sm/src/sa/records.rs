@@ -47,10 +47,10 @@ struct Source<'a> {
 struct Kind {
     /// True if each port of a switch has a record; false if only port 0 of a switch has one.
     of_ports: bool,
-    /// Appends the selected records of a port with the given LID. External switch ports have the LID of port 0. Returns
-    /// the number of records that were checked.
+    /// Function that appends the selected records of a port with the given LID, and returns the number of checked
+    /// records. External switch ports have the LID of port 0.
     add: fn(&Source<'_>, PortIndex, u16, &mut Vec<u8>) -> usize,
-    /// Converts the collected records into a response.
+    /// Function that converts the collected records into a response.
     answer: fn(Vec<u8>) -> Records,
 }
 
@@ -325,8 +325,8 @@ fn guid_info_records(
     blocks.into()
 }
 
-/// Adds the P_Key tables of end ports, and the tables that switches enforce at host ports, as the SM last read or wrote
-/// them.
+/// Adds the P_Key table of a port as the SM last read or wrote it. At a switch port to a host, this is the table that
+/// the switch enforces.
 fn p_key_records(
     source: &Source<'_>,
     port_index: PortIndex,
@@ -394,7 +394,7 @@ fn arbitration_records(
     const PORT: u8 = 1;
     let node = source.subnet.found.node(port_index.node);
     let known = source.known.written.get(&(node.info.node_guid, port_index.port));
-    // At nodes other than switches, the LID determines the port, and the port number is ignored.
+    // At nodes other than switches, the LID in the query selects the port, and the port number in the query is ignored.
     let query = source.query;
     let query = if node.kind.is_switch() { query } else { query.without(PORT) };
     for block in 1..=4 {

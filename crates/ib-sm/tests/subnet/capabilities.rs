@@ -35,7 +35,7 @@ fn lids_do_not_exceed_linear_fdb_cap() {
         lab.run_while(|lab| lab.sms[0].reports.is_empty());
         let sm = &lab.sms[0];
         let no_lid = |fault: &&Fault| matches!(fault, Fault::NoLid { .. });
-        // 125 ports need a LID. LID 0 is not a valid LID.
+        // 125 ports need a LID, but only `cap - 1` LIDs are usable, because LID 0 is not valid.
         let without = 125 - (usize::from(cap) - 1);
         assert_eq!(sm.faults.iter().filter(no_lid).count(), without);
         assert_eq!(sm.faults.len(), without);
@@ -93,7 +93,7 @@ fn groups_do_not_exceed_multicast_fdb_cap() {
 fn oper_vls_do_not_exceed_vl_cap() {
     // With a single VL, lash cannot separate paths into layers.
     let lash = ib_sm::RoutingConfig {
-        engines: "lash".parse().expect("lash"),
+        engines: "lash".parse().expect("lash is an engine"),
         ..ib_sm::RoutingConfig::default()
     };
     let config = SmConfig { routing: lash, ..SmConfig::default() };

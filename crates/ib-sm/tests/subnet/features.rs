@@ -16,7 +16,10 @@ use crate::lab::{CLIENT_QPN, Lab};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn routed_with(engines: &str) -> RoutingConfig {
-    RoutingConfig { engines: engines.parse().expect("engines"), ..RoutingConfig::default() }
+    RoutingConfig {
+        engines: engines.parse().expect("the engine list is valid"),
+        ..RoutingConfig::default()
+    }
 }
 
 fn up(kind: &str, config: SmConfig) -> Lab {
@@ -449,7 +452,7 @@ fn broadcast_group_is_created_and_removed_with_its_partition() {
     let mut sa_client = lab.sa_client(3);
     let all = (Method::GET_TABLE, ComponentMask::of(&[]));
     let mut keys = |lab: &mut Lab, text: &str| {
-        let partitions = Partitions::read("p", text.as_bytes()).expect("partitions");
+        let partitions = Partitions::read("p", text.as_bytes()).expect("the partitions are valid");
         lab.sms[0].manager.set_partitions(partitions);
         // The SA client sees only groups of the partitions in its P_Key table. Therefore a sweep has to write this
         // table before the query.

@@ -74,8 +74,8 @@ fn malformed_responses_are_survived() {
         lab.add(0, SmConfig { sweep_interval: interval, ..SmConfig::default() });
         lab.run_for(20 * SECOND);
         lab.corrupt(|_| {});
-        // An SM trusts a wrong response that is consistent, until a light sweep gets another response. Therefore a new
-        // SM, which has received only correct responses, has to bring the subnet up.
+        // An SM trusts a wrong response that contradicts no other response, until a light sweep gets a different one.
+        // Therefore a new SM, which has received only correct responses, has to bring the subnet up.
         let port = lab.sms[0].port();
         lab.kill(0);
         lab.add_at(port, SmConfig::default());
@@ -206,7 +206,7 @@ fn ports_with_the_same_lid_get_different_ones() {
     let (one, other) = (lab.lid(3), lab.lid(6));
     assert_ne!(one, other);
     lab.kill(0);
-    // The SM that replaces the killed one reads the same LID at two ports.
+    // The SM that replaces the killed SM reads the same LID at two ports.
     let mut lies = 4;
     lab.corrupt(move |datagram| {
         let info: Option<PortInfo> = datagram.mad.attribute();

@@ -275,8 +275,8 @@ fn run(seed: u64) -> Tally {
     }
     let run = match scenario {
         0 | 1 => {
-            // Cables are pulled one by one until 40 % are pulled. Then they are plugged back in another order. In
-            // scenario 1, a quarter of the cables is unplugged before that and stays unplugged.
+            // Cables are pulled one by one until 40 % are pulled. Then they are plugged in again, in a different order.
+            // In scenario 1, a quarter of all cables is pulled at the start and stays unplugged.
             let thinned = if scenario == 1 { cables.len() / 4 } else { 0 };
             let mut run = Run::new(&fabric, seed, config, &[]);
             let missing = cables.split_off(cables.len() - thinned);
@@ -317,7 +317,8 @@ fn run(seed: u64) -> Tally {
             run
         }
         3 => {
-            // Cables and switches fail and return in groups, in part while the SM is busy.
+            // Cables and switches fail and are repaired in groups. Some of these events occur while the SM is still
+            // busy.
             let mut run = Run::new(&fabric, seed, config, &[]);
             let own_leaf = run.lab.sim.peer(run.lab.host(0)).map(|it| run.lab.sim.place(it).0);
             let own_leaf = own_leaf.map(|it| run.lab.sim.node_name(it).to_owned());

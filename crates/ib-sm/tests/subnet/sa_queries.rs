@@ -83,7 +83,7 @@ fn partitioned(lab: &Lab) -> Partitions {
         guid(1),
         guid(2)
     );
-    Partitions::read("test", text.as_bytes()).expect("partitions")
+    Partitions::read("test", text.as_bytes()).expect("the partitions are valid")
 }
 
 fn with_partitions(kind: &str) -> Lab {
@@ -153,7 +153,7 @@ fn ports_are_visible_in_common_partitions() {
     assert_eq!(nodes(&mut lab, 3, KEY).len(), 18, "the SA_Key makes all ports visible");
     let guids = all(&mut lab, 1, 0, &GuidInfoRecord::zeroed());
     assert!(guids.iter().all(|record| lids(&lab, &[0, 1, 2]).contains(&record.lid)));
-    // Switch ports to hosts of other partitions are hidden, and so are ports 0 of switches.
+    // The SA hides port 0 of each switch, and the switch ports to hosts of other partitions.
     let leaf = |lab: &Lab, host| {
         let port = lab.sim.peer(lab.host(host)).expect("the host is linked");
         let (switch, number) = lab.sim.place(port);
@@ -193,7 +193,7 @@ fn groups_are_visible_in_their_own_partitions_only() {
         guid(1),
         guid(2)
     );
-    let partitions = Partitions::read("test", text.as_bytes()).expect("partitions");
+    let partitions = Partitions::read("test", text.as_bytes()).expect("the partitions are valid");
     lab.add(0, SmConfig { partitions, ..SmConfig::default() });
     lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let mut groups = |host, key| {
@@ -226,7 +226,7 @@ fn paths_are_visible_in_common_partitions() {
 #[test]
 fn path_has_the_service_level_of_its_partition() {
     let text = "Default=0x7fff : ALL=full ;\nfast=0x10,sl=3 : ALL=full ;\n";
-    let partitions = Partitions::read("test", text.as_bytes()).expect("partitions");
+    let partitions = Partitions::read("test", text.as_bytes()).expect("the partitions are valid");
     for (qos, own) in [(None, 0), (Some(QosConfig::default()), 3)] {
         let partitions = partitions.clone();
         let mut lab = up("torus 3x3 hosts=1", SmConfig { partitions, qos, ..SmConfig::default() });

@@ -173,7 +173,10 @@ fn credit_loops_are_reported_on_the_vls_in_use() {
 /// In these cases, the SM once reported that routes of lash had no credit loops, although they had some.
 #[test]
 fn lash_is_not_programmed_if_it_needs_too_many_vls() {
-    let lash = RoutingConfig { engines: "lash".parse().expect("lash"), ..RoutingConfig::default() };
+    let lash = RoutingConfig {
+        engines: "lash".parse().expect("lash is an engine"),
+        ..RoutingConfig::default()
+    };
     let all_zero = PortQos::parse_sl_to_vl(&["0"; 16].join(",")).expect("the list has 16 VLs");
     let qos = |port: PortQos| {
         Some(QosConfig { ca: port.clone(), switch_external: port, ..QosConfig::default() })

@@ -124,7 +124,7 @@ impl<'a> Connected<'a> {
             let entry = sim.forwarding_table(switch).get(lid).copied().unwrap_or(255);
             let out = sim.find_port(switch, entry).filter(|_| entry > 0);
             let Some(out) = out else {
-                return Err(format!("{} has no path: entry {entry}", sim.node_name(switch)));
+                return Err(format!("{} has no port for LFT entry {entry}", sim.node_name(switch)));
             };
             let Some(next) = live_peer(sim, out) else {
                 return Err(format!("{} has no link", self.name(out)));

@@ -77,11 +77,10 @@ impl FileDisk {
         Ok((Self { file, kind, read_only, ring, workers }, geometry, origin))
     }
 
-    /// Returns the stored list of writing clients; `None` if it cannot be stored in an attribute of
-    /// the file.
+    /// Returns the stored list of writing clients; `None` if the file cannot store the list in an attribute.
     pub(super) fn kept_writers(&self) -> Option<Vec<u8>> {
-        // A device node is not used: a reboot removes its attributes, and can assign the node to
-        // another device.
+        // Only regular files store the list. A reboot removes the attributes of a device node, and can assign the node
+        // to another device.
         if self.read_only || self.kind != FileKind::Regular {
             return None;
         }
@@ -91,8 +90,7 @@ impl FileDisk {
             Err(rustix::io::Errno::NODATA) => found.clear(),
             Err(_) => return None,
         }
-        // Writes the list back to check that the attribute is writable, since a readable attribute
-        // need not be.
+        // Stores the same list again to check that the attribute is not only readable, but also writable.
         self.keep_writers(&found).is_ok().then_some(found)
     }
 

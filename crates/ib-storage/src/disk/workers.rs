@@ -171,7 +171,7 @@ fn allocate(file: &File, mode: i32, offset: u64, length: u64) -> io::Result<()> 
 
 fn range(file: &File, request: libc::Ioctl, offset: u64, length: u64) -> io::Result<()> {
     let range = [offset, length];
-    // SAFETY: the system call only reads the two numbers of `range`.
+    // SAFETY: the system call only reads the offset and the length in `range`.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

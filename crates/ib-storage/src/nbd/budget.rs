@@ -2,13 +2,14 @@
 
 use ib_nbd::Session;
 
-/// Memory budget of all clients together, in bytes. In addition there are the input buffers (32
-/// MiB), the guarantees (a quarter of the budget), and the requests in a turn (up to 32 MiB each).
-/// The total is less than 1 GiB.
+/// Memory budget of all clients together, in bytes.
+///
+/// In addition to the budget, the clients can use 32 MiB for input buffers, a quarter of the budget as guarantees, and
+/// 32 MiB for each turn ([`TURNS`]). Together with the budget, this is less than 1 GiB.
 const BUDGET: usize = 576 << 20;
 
-/// Maximum number of clients that have a turn to receive a write at the same time. The same maximum
-/// applies separately to turns to execute a request.
+/// Maximum number of clients that have a turn to receive a write at the same time, and of clients that have a turn to
+/// execute a request.
 pub(super) const TURNS: usize = 4;
 
 /// Memory in bytes that each client may use for its input buffer, in addition to budget and
@@ -29,7 +30,7 @@ pub(super) struct Budget {
     pub(super) limit: usize,
     /// Memory of outstanding requests of disconnected clients, in bytes.
     pub(super) orphaned: usize,
-    /// Peak memory in bytes since free memory was last returned to the system.
+    /// Maximum memory use of all clients, in bytes, since free memory was last returned to the system.
     peak: usize,
     /// True if a client waits for memory.
     pub(super) is_short: bool,
@@ -70,7 +71,8 @@ impl Budget {
 pub(super) struct Usage {
     /// Memory of all clients: input, data of outstanding requests, responses, and requests of disconnected clients.
     pub(super) kept: usize,
-    /// Maximum of `kept` for allocations beyond the guarantees: the budget, plus an input buffer for each client.
+    /// Up to this value of `kept`, a client may use more than its guarantee: the budget plus an input buffer for each
+    /// client.
     most: usize,
     /// Memory that each client may use even when the budget is used up, in addition to its input buffer.
     pub(super) guaranteed: usize,

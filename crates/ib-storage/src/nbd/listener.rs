@@ -35,7 +35,7 @@ pub enum ListenError {
     #[error("{0}: NBD clients can connect over loopback only")]
     NotLoopback(SocketAddr),
     /// The socket cannot be opened, for example because another process listens on it.
-    #[error("{}: {error}", path.display())]
+    #[error("cannot listen for NBD clients at {}: {error}", path.display())]
     Unix {
         /// Path of the socket.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum ListenError {
         error: io::Error,
     },
     /// The TCP port cannot be opened.
-    #[error("{address}: {error}")]
+    #[error("cannot listen for NBD clients at {address}: {error}")]
     Tcp {
         /// The IP address and port.
         address: SocketAddr,

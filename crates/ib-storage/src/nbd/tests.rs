@@ -473,8 +473,8 @@ fn clients_that_read_no_responses_stay_within_the_budget() {
         lab.run();
         peak = peak.max(lab.server.usage().kept);
     }
-    // The limit is the sum of the budget, 128 KiB of input of each client, the guarantees, and the
-    // requests in a turn.
+    // The limit is the sum of the budget, 128 KiB of input of each client, the guarantees of all clients, and
+    // one request for each of the four turns.
     let most = (8 << 20) + 40 * (128 << 10) + (2 << 20) + 4 * LONG as usize;
     assert!(peak <= most, "the clients used {peak} bytes: expected at most {most}");
     // Although the other clients use up the budget, a short request of a new client is executed.

@@ -39,7 +39,7 @@ pub(super) use session::SessionControl;
 #[non_exhaustive]
 pub enum OpenError {
     /// The control socket cannot be opened.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot open control socket {}: {source}", path.display())]
     Socket {
         /// Path of the control socket.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The process has no free file descriptors.
-    #[error("{0}")]
+    #[error("cannot create a socket pair for control requests: {0}")]
     System(#[from] io::Error),
 }
 

@@ -1,4 +1,4 @@
-//! Exported disks of an RNBD server. They do not depend on the driver of the HCAs.
+//! Exported disks of an RNBD server. Any driver of HCAs that implements [`Adapters`] can serve them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ impl DeviceCounts {
 struct ExportedDisk {
     disk: Disk,
     counts: DeviceCounts,
-    /// For a disk in memory: the number of its memory in the RTRS server, which sends read data directly
-    /// from this memory. `None` for other disks.
+    /// For a disk in memory: the ID by which the RTRS server knows the disk's memory, from which it sends
+    /// read data directly. `None` for other disks.
     store: Option<StoreId>,
 }
 
@@ -63,8 +63,8 @@ pub struct Exports {
 }
 
 impl Exports {
-    /// Creates an empty set of exports. `number` must be random, since clients detect by it that the
-    /// server was restarted.
+    /// Creates an empty set of exports. `number` must be random, because a changed number shows clients that
+    /// the server was restarted.
     pub fn new(number: u64) -> Self {
         Self {
             rnbd: Rnbd::new(number),
@@ -90,8 +90,8 @@ impl Exports {
         Ok(id)
     }
 
-    /// Handles requests of clients, and responds to completed requests. Returns true if there was
-    /// any progress.
+    /// Handles requests of clients, and responds to requests that disks have completed. Returns true if there
+    /// was any progress.
     pub fn work(&mut self, now: Instant, rtrs: &mut Rtrs, cx: &mut impl Adapters) -> bool {
         let mut moved = false;
         while let Some(request) = rtrs.poll_request() {

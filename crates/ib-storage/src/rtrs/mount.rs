@@ -36,7 +36,7 @@ const THREADS: usize = 4;
 #[non_exhaustive]
 pub enum MountError {
     /// The kernel has no FUSE.
-    #[error("/dev/fuse: {0}: expected Linux with FUSE; try `modprobe fuse`")]
+    #[error("cannot open /dev/fuse: {0}: expected read and write permission; try `modprobe fuse`")]
     NoFuse(io::Error),
     /// The user is not root, and `fusermount3` is not installed.
     #[error(
@@ -64,7 +64,7 @@ pub enum MountError {
     #[error(transparent)]
     Control(#[from] ControlError),
     /// The directory cannot be mounted or unmounted.
-    #[error("{}: {source}", dir.display())]
+    #[error("cannot mount or unmount {}: {source}", dir.display())]
     Mount {
         /// The directory.
         dir: PathBuf,

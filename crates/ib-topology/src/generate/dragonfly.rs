@@ -35,7 +35,8 @@ impl Dragonfly {
     /// The usage line: the name of the kind, and the arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "dragonfly a=A p=P h=H [g=G]";
 
-    /// Parses the arguments that follow the name of the kind. The keys are the letters that the paper uses.
+    /// Parses the arguments that follow the name of the kind. The keys `a`, `p`, `h` and
+    /// `g` are the letters in the paper of Kim et al.
     ///
     /// # Errors
     /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values of the arguments.

@@ -124,8 +124,8 @@ fn plan(sides: &[u32], hosts: u32, wrap: bool) -> Result<Plan, GenerateError> {
             let coordinate = index / stride % side;
             let next =
                 if coordinate + 1 < side { index + stride } else { index - coordinate * stride };
-            // In a mesh, the last switch of a line has no next switch. In a dimension of side 1, `next` is the switch
-            // itself.
+            // For the last switch of a line, `next` is the first switch; only a torus has a link between them. In a
+            // dimension of side 1, `next` is the switch itself, and there is no link.
             if next > index || wrap && next != index {
                 let (plus, minus) = (2 * dimension + 1, 2 * dimension + 2);
                 plan.link(Endpoint::new(index, plus), Endpoint::new(next, minus));

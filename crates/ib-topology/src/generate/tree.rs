@@ -68,7 +68,8 @@ impl Tree<'_> {
         let (m, w, p) =
             (self.down[level] as usize, self.up[level] as usize, self.parallel[level] as usize);
         let first_up_port = self.down_ports(level) as usize + 1;
-        // The labels of linked nodes can differ only in digit `level + 1`. `stride` is its place value on both levels.
+        // The labels of linked nodes can differ only in the digit x(`level` + 1). `stride` is the place value of this
+        // digit in the node numbers of both levels.
         let stride: usize = self.up[..level].iter().map(|&w| w as usize).product();
         for index in 0..self.count(level) as usize {
             let (low, child, high) = (index % stride, index / stride % m, index / stride / m);

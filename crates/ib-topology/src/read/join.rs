@@ -154,8 +154,8 @@ impl<'a, R: Copy> Net<'a, R> {
 
     /// Sets the missing port GUIDs of channel adapters and routers to the node GUID plus the port number.
     ///
-    /// Fails if another port already has the GUID, and a line of the file declares the port without GUID. If no line
-    /// declares that port, this is not an error, and the port gets no GUID.
+    /// If another port already has the computed GUID, fails for a port that a line of the file declares. A port that no
+    /// line declares gets no GUID in this case.
     pub(super) fn assume_guids(&mut self) -> Result<(), Fault> {
         for index in 0..self.fabric.node_count() {
             let node = NodeId(u32::try_from(index).expect("a fabric has fewer than 2^32 nodes"));

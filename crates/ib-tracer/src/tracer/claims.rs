@@ -15,8 +15,8 @@ use crate::trace::Verdict;
 use crate::tree::{Branch, BranchEnd, Tree};
 
 impl Tracer {
-    /// Returns the verdicts on the hops of a path that the nodes report, up to the first difference
-    /// from the SA records.
+    /// Compares a path according to the reports of the nodes with the SA records. Returns the verdicts on
+    /// its hops up to the first difference, and the end of the path.
     pub(super) fn compare(
         &mut self,
         own: (NodeNumber, u8),

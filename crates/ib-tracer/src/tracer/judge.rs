@@ -360,9 +360,9 @@ impl Tracer {
 
     /// Returns a combined-route probe from the preceding switch over the link of a hop; `None` if there is none.
     ///
-    /// The destination of the probe is `target` if the table of the switch routes `target` over the link. Otherwise all
-    /// paths over the link share one probe, which is stored in `counted`. Its destination is `lid`, the destination of
-    /// the first of these paths.
+    /// If the table of the switch routes `target` over the link, the destination of the probe is `target`. Otherwise
+    /// all paths over the link use the probe that `counted` contains for the link. If `counted` contains none, fails
+    /// with the step that stores a probe to `lid`, the destination of this path.
     fn combined_route_of(
         &self,
         hop: &Hop,

@@ -48,7 +48,7 @@ struct Fault {
     nodes: BTreeSet<Guid>,
     /// True if the tracer must not report a path over the fault as good.
     breaks: bool,
-    /// The two nodes that have the same GUID.
+    /// For a duplicate GUID: the two nodes that have it.
     twins: Option<[NodeId; 2]>,
     /// The node whose agent is faulty.
     agent: Option<NodeId>,
@@ -222,7 +222,7 @@ fn trial(seed: u64, tally: &mut Tally) {
                         .collect();
                     let arrives = truth.arrives;
                     tally.errors.push(format!(
-                        "{what}: {from} to {to} is good, arrives: {arrives}, over {over:?}: {trace:?}"
+                        "{what}: LID {from} to LID {to} is good, arrives: {arrives}, over {over:?}: {trace:?}"
                     ));
                 }
             }
@@ -255,9 +255,9 @@ fn trial(seed: u64, tally: &mut Tally) {
                 || !nodes.is_empty() && !nodes.iter().any(is_guilty_node);
         if is_false_report {
             tally.false_reports += 1;
-            tally
-                .errors
-                .push(format!("{what}: {from} to {to} reports {ports:?} {nodes:?}: {trace:?}"));
+            tally.errors.push(format!(
+                "{what}: LID {from} to LID {to} reports {ports:?} {nodes:?}: {trace:?}"
+            ));
         }
     }
     tally.errors.truncate(known_errors + 1);

@@ -119,7 +119,7 @@ fn agent_that_repeats_the_expected_port_does_not_validate() {
                 .hops
                 .iter()
                 .any(|(hop, _)| (tracer.model().node(hop.from).guid, hop.out) == (guid, port));
-            assert!(!over || !trace.is_good(), "{port} {other}: {trace:?}");
+            assert!(!over || !trace.is_good(), "port {port}->{other}: {trace:?}");
             let named = |verdict: &Verdict| matches!(verdict, Verdict::Inconsistent { .. });
             found += trace.hops.iter().filter(|(_, verdict)| named(verdict)).count();
         }
@@ -191,7 +191,7 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
             lab.corrupt(move |datagram| combined_result(datagram) != Some(silent));
         }
         let found = trace_all(&mut lab, 60);
-        assert_eq!(reported(&lab, &found), BTreeSet::new(), "{seed} {kind}");
+        assert_eq!(reported(&lab, &found), BTreeSet::new(), "seed {seed}, {kind}");
         checked += found.0.len();
     }
     assert!(checked > 0);
@@ -223,10 +223,10 @@ fn other_traffic_proves_no_port_good() {
                 .hops
                 .iter()
                 .any(|(hop, _)| (tracer.model().node(hop.from).guid, hop.out) == (guid, port));
-            assert!(!over || !trace.is_good(), "{seed}: {trace:?}");
+            assert!(!over || !trace.is_good(), "seed {seed}: {trace:?}");
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
                 let place = (tracer.model().node(hop.from).guid, hop.out);
-                assert_eq!(place, (guid, port), "{seed}: {verdict:?}");
+                assert_eq!(place, (guid, port), "seed {seed}: {verdict:?}");
             }
         }
     }

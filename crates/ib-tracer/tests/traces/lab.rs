@@ -455,7 +455,7 @@ impl Lab {
     /// Returns the path that a packet takes in the simulator, as alternating egress and ingress ports.
     pub(crate) fn truth(&self, from: u16, to: u16) -> Vec<(NodeId, u8)> {
         let (ports, loss) = self.sim.route(from, to).expect("both LIDs exist");
-        assert!(loss.is_none(), "{from} to {to}: {loss:?}");
+        assert!(loss.is_none(), "LID {from} to LID {to}: {loss:?}");
         ports.into_iter().map(|port: PortId| self.sim.place(port)).collect()
     }
 }

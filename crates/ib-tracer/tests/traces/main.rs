@@ -42,7 +42,7 @@ fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
     let (mut validated, mut own_route) = (0, 0);
     for (&(from, to), trace) in pairs.iter().zip(&traces) {
         let trace = trace.as_ref().unwrap_or_else(|error| panic!("{kind} {engine}: {error}"));
-        assert!(trace.is_good(), "{kind} {engine} {from} to {to}: {trace:?}");
+        assert!(trace.is_good(), "{kind} {engine} LID {from} to LID {to}: {trace:?}");
         let truth: Vec<_> = lab
             .truth(from, to)
             .into_iter()
@@ -51,13 +51,13 @@ fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
                 (lab.sim.node_info(end).node_guid, port)
             })
             .collect();
-        // `truth` has the egress and ingress ports of the path alternately.
+        // `truth` contains egress and ingress ports alternately, so each hop is converted to two ports in this order.
         let guid = |number| tracer.model().node(number).guid;
         let hops = trace
             .hops
             .iter()
             .flat_map(|(hop, _)| [(guid(hop.from), hop.out), (guid(hop.node), hop.enters)]);
-        assert_eq!(hops.collect::<Vec<_>>(), truth, "{kind} {engine} {from} to {to}");
+        assert_eq!(hops.collect::<Vec<_>>(), truth, "{kind} {engine} LID {from} to LID {to}");
         for (hop, verdict) in &trace.hops {
             match verdict {
                 Verdict::Validated => validated += 1,
@@ -67,7 +67,7 @@ fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
                     own_route += 1;
                 }
                 Verdict::Observed { .. } | Verdict::Own => {}
-                other => panic!("{kind} {engine} {from} to {to}: {hop:?} {other:?}"),
+                other => panic!("{kind} {engine} LID {from} to LID {to}: {hop:?} {other:?}"),
             }
         }
     }
@@ -144,8 +144,8 @@ fn ignored_table_write_differs_from_the_sa_records() {
     let spine = lab.sim.node_name(up.0).to_owned();
     let (_, down) = path[4];
     lab.command(&format!("IgnoreLft \"{leaf}\" all"));
-    // A link between higher levels fails, and the SM routes around it. The leaf switch acknowledges the new table, but
-    // keeps the old one.
+    // The link from the path's spine to the destination's leaf fails, and the SM routes around it. The first switch on
+    // the path acknowledges its new table, but keeps the old one.
     lab.command(&format!("Unlink \"{spine}\"[{down}]"));
     lab.settle();
     lab.configure(|config| config.via = FactSource::SaRecords);
@@ -336,7 +336,7 @@ fn dropped_service_level_differs_from_a_missing_agent() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
     let to = far_host(&lab);
     let path = lab.truth(lab.host_lids()[0], to);
-    // The first switch drops packets with service level 3 on the path upwards.
+    // The first switch on the path drops packets with service level 3, but only towards the destination.
     let (came_in, out) = (path[1].1, path[2].1);
     lab.drop_level(&[path[0].1], (came_in, out), 3);
     lab.configure(|config| config.sl = ServiceLevel::new(3).expect("the SL is at most 15"));
@@ -354,7 +354,7 @@ fn dropped_service_level_differs_from_a_missing_agent() {
 #[test]
 fn paths_beyond_63_hops_are_reported() {
     let mut lab = Lab::new("mesh 70x1 hosts=1", "minhop", |_| true);
-    // This host is near enough for the SM, which reaches at most 63 hops.
+    // The SM discovers nodes up to 63 hops away, such as this host.
     let to = lab.host_lids()[50];
     assert!(lab.trace_to(to).expect("the path is traced").is_validated());
     lab.drop_traps();

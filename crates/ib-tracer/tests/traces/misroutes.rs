@@ -26,7 +26,7 @@ fn misrouted_switch_ports_are_proven_bad() {
                 lab.command(&format!("Misroute \"{name}\" {port} {other}"));
                 let (traces, tracer) = lab.trace_with(&[(None, Target::Lid(to))]);
                 let trace = traces[0].as_ref().expect("the tables can be read");
-                assert!(!trace.is_good(), "{kind} {name} {port} {other}: {trace:?}");
+                assert!(!trace.is_good(), "{kind} {name} port {port}->{other}: {trace:?}");
                 let misrouted = lab.guid(node);
                 let model = tracer.model();
                 let (hop, verdict) = trace.first_bad().expect("a port is reported");
@@ -36,12 +36,12 @@ fn misrouted_switch_ports_are_proven_bad() {
                     "{kind} {trace:?}"
                 );
                 let Verdict::Misdirected { actual, left } = *verdict else {
-                    panic!("{kind} {name} {port} {other}: {verdict:?}")
+                    panic!("{kind} {name} port {port}->{other}: {verdict:?}")
                 };
                 assert_ne!(actual, Some(hop.enters));
                 caught += usize::from(actual.is_some());
                 // The counters of the switch show the actual egress port.
-                assert_eq!(left, lab.left(node, other), "{kind} {name} {port} {other}");
+                assert_eq!(left, lab.left(node, other), "{kind} {name} port {port}->{other}");
                 lab.command(&format!("Misroute \"{name}\" none"));
             }
         }
@@ -75,7 +75,7 @@ fn only_paths_over_a_misrouted_port_are_bad() {
                 let uses: Vec<bool> = all
                     .iter()
                     .map(|&(from, to)| {
-                        // The path consists of egress and ingress ports alternately, beginning with an egress port.
+                        // Every second port of the path, beginning with the first, is an egress port.
                         lab.truth(from, to).into_iter().step_by(2).any(|it| it == (node, port))
                     })
                     .collect();
@@ -84,7 +84,8 @@ fn only_paths_over_a_misrouted_port_are_bad() {
                 lab.command(&format!("Misroute \"{name}\" none"));
                 for ((&(from, to), uses), trace) in all.iter().zip(uses).zip(traces) {
                     let Ok(trace) = trace else { continue };
-                    let what = format!("{kind} {via:?} {name} {port}->{other} {from} to {to}");
+                    let what =
+                        format!("{kind} {via:?} {name} port {port}->{other}, LID {from} to {to}");
                     let Some((hop, verdict)) = trace.first_bad() else {
                         assert!(
                             !uses || trace.judgement() == Judgement::NotProven,
@@ -116,9 +117,9 @@ fn only_paths_over_a_misrouted_port_are_bad() {
             }
         }
     }
-    assert!(caught > 20 * missed, "{caught} caught, {missed} missed");
-    // Some packets arrive nevertheless, over a parallel cable or another switch.
-    assert!(detours > 10, "{detours} of {caught} arrive");
+    assert!(caught > 20 * missed, "{caught} bad paths reported, {missed} missed");
+    // Some of the misrouted packets arrive nevertheless, over a parallel cable or another switch.
+    assert!(detours > 10, "{detours} of {caught} bad paths arrive");
     // In fewer than a fifth of the bad verdicts, the actual egress port is unknown.
     assert!(caught > 5 * unnamed, "{caught} bad verdicts, {unnamed} with an unknown egress port");
 }

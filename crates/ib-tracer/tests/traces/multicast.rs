@@ -69,7 +69,7 @@ fn wrong_multicast_tables_are_detected() {
     });
     let (tree, _) = lab.trace_tree(mlid);
     assert!(tree.expect("the trace succeeds").duplicates().count() > 0, "{guid}");
-    // Now the tables that the tracer receives have no egress ports, so each switch drops the packets.
+    // Now the tables that the tracer receives have no egress ports. According to them, each switch drops the packets.
     lab.corrupt(move |datagram| {
         if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
             datagram.mad.data_mut()[..64].fill(0);

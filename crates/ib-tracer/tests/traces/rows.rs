@@ -31,7 +31,11 @@ fn check(lab: &mut Lab, places: &[(String, u8)], most: usize) -> usize {
     let mut bad = 0;
     for (from, to, trace) in traces {
         if crosses(lab, (from, to), places) {
-            assert_ne!(trace.judgement(), Judgement::ProvenGood, "{from} to {to}: {trace:?}");
+            assert_ne!(
+                trace.judgement(),
+                Judgement::ProvenGood,
+                "LID {from} to LID {to}: {trace:?}"
+            );
         }
         bad += usize::from(trace.judgement() == Judgement::ProvenBad);
         for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
@@ -39,7 +43,7 @@ fn check(lab: &mut Lab, places: &[(String, u8)], most: usize) -> usize {
             let is_guilty = places
                 .iter()
                 .any(|(name, port)| lab.guid(lab.node(name)) == guid && *port == hop.out);
-            assert!(is_guilty, "{from} to {to} reports {hop:?}: {verdict:?}");
+            assert!(is_guilty, "LID {from} to LID {to} reports {hop:?}: {verdict:?}");
         }
     }
     bad
@@ -67,7 +71,12 @@ fn spine_that_misroutes_all_ports_is_never_good() {
     lab.drop_traps();
     let name = "core-0".to_owned();
     let names = lab.switch_names();
-    let name = names.iter().find(|it| **it == name).or(names.last()).expect("switches").clone();
+    let name = names
+        .iter()
+        .find(|it| **it == name)
+        .or(names.last())
+        .expect("the fabric has switches")
+        .clone();
     let ports = lab.ports(lab.node(&name));
     let mut places = Vec::new();
     for port in 1..=ports {
@@ -135,7 +144,7 @@ fn pulled_cable_reports_no_healthy_port_by_records() {
         for (from, to, trace) in traces {
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
                 let place = (tracer.model().node(hop.from).guid, hop.out);
-                assert!(ends.contains(&place), "{from} to {to}: {hop:?} {verdict:?}");
+                assert!(ends.contains(&place), "LID {from} to LID {to}: {hop:?} {verdict:?}");
                 bad += 1;
             }
         }
@@ -156,7 +165,7 @@ fn missing_records_are_not_proof() {
     let (traces, _) = trace_all(&mut lab, 60);
     assert!(!traces.is_empty());
     for (from, to, trace) in traces {
-        assert_eq!(trace.judgement(), Judgement::NotProven, "{from} to {to}: {trace:?}");
+        assert_eq!(trace.judgement(), Judgement::NotProven, "LID {from} to LID {to}: {trace:?}");
         assert!(trace.first_bad().is_none(), "{trace:?}");
     }
 }
@@ -175,7 +184,7 @@ fn duplicate_switch_guid_is_named() {
         for (from, to, trace) in traces {
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
                 let ends = [hop.from, hop.node].map(|node| tracer.model().node(node).guid);
-                assert!(ends.contains(&guid), "{from} to {to}: {hop:?} {verdict:?}");
+                assert!(ends.contains(&guid), "LID {from} to LID {to}: {hop:?} {verdict:?}");
                 named += usize::from(
                     matches!(verdict, Verdict::Duplicate { what } if what.contains(&guid.to_string())),
                 );
@@ -228,7 +237,11 @@ fn status_7_and_another_route_are_never_good() {
         let mut found = 0;
         for (from, to, trace) in traces {
             let over = trace.hops.iter().any(|(hop, _)| tracer.model().node(hop.node).guid == guid);
-            assert_eq!(over, trace.judgement() == Judgement::ProvenBad, "{from} to {to} {trace:?}");
+            assert_eq!(
+                over,
+                trace.judgement() == Judgement::ProvenBad,
+                "LID {from} to LID {to} {trace:?}"
+            );
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
                 assert_eq!(tracer.model().node(hop.node).guid, guid);
                 assert!(matches!(verdict, Verdict::Inconsistent { .. }), "{verdict:?}");
@@ -277,10 +290,13 @@ fn inconsistent_node_is_reported_and_not_the_switch_before() {
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
                 let is_identity =
                     matches!(verdict, Verdict::Inconsistent { .. } | Verdict::Duplicate { .. });
-                assert!(is_identity, "{kind} {from} to {to}: {hop:?} {verdict:?}");
+                assert!(is_identity, "{kind} LID {from} to LID {to}: {hop:?} {verdict:?}");
                 let node = tracer.model().node(hop.node);
                 let is_claimed = kind == 1 && to == foreign;
-                assert!(node.guid == guid || is_claimed, "{kind} {from} to {to}: {verdict:?}");
+                assert!(
+                    node.guid == guid || is_claimed,
+                    "{kind} LID {from} to LID {to}: {verdict:?}"
+                );
             }
         }
     }
@@ -304,8 +320,8 @@ fn lost_combined_route_probes_alone_are_not_proof() {
     let guid = lab.guid(lab.node(&name));
     for (from, to, trace) in traces {
         let over = trace.hops.iter().any(|(hop, _)| tracer.model().node(hop.node).guid == guid);
-        assert!(!over || !trace.is_good(), "{from} to {to}: {trace:?}");
-        assert!(trace.first_bad().is_none(), "{from} to {to}: {trace:?}");
+        assert!(!over || !trace.is_good(), "LID {from} to LID {to}: {trace:?}");
+        assert!(trace.first_bad().is_none(), "LID {from} to LID {to}: {trace:?}");
     }
 }
 
@@ -335,7 +351,7 @@ fn duplicate_lid_reports_no_port_as_misrouted() {
             for (hop, verdict) in &trace.hops {
                 let is_misrouted =
                     matches!(verdict, Verdict::Misdirected { .. } | Verdict::Detour { .. });
-                assert!(!is_misrouted, "{from} to {to}: {hop:?} {verdict:?}");
+                assert!(!is_misrouted, "LID {from} to LID {to}: {hop:?} {verdict:?}");
             }
         }
     }

@@ -146,13 +146,13 @@ fn trial(seed: u64, tally: &mut Tally) {
         if path.is_over_a_fault {
             tally.over_a_fault[index] += 1;
             if found.called == Judged::Good {
-                tally.false_good.push(format!("{what}: {from} to {to}: {trace:?}"));
+                tally.false_good.push(format!("{what}: LID {from} to LID {to}: {trace:?}"));
             }
         }
         for report in &found.reported {
             let guilty = truth.guilty(&lab, report, &path);
             if guilty.is_none() {
-                let text = format!("{what}: {from} to {to}: {report:?}: {trace:?}");
+                let text = format!("{what}: LID {from} to LID {to}: {report:?}: {trace:?}");
                 tally.false_reports.push(text);
             }
             reported.extend(guilty.into_iter().flatten());

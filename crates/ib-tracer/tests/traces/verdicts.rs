@@ -7,7 +7,7 @@ use ib_types::Guid;
 
 use crate::lab::Traced;
 
-/// The judgement of a trace on its path, and the ports and nodes that the trace reports.
+/// The judgement of a trace on its path, and the ports and nodes that the trace reports or suspects.
 pub(crate) struct Judged {
     /// True if the path is proven good, false if it is proven bad, `None` if neither is proven.
     pub(crate) good: Option<bool>,

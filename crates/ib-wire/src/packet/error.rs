@@ -31,7 +31,9 @@ pub enum PacketError {
         found: usize,
     },
     /// The number of bytes from the BTH to the end of the packet is not a multiple of 4.
-    #[error("{found} bytes from byte {offset} to the end: expected a multiple of 4")]
+    #[error(
+        "the packet has {found} bytes from the BTH at byte {offset} to the end: expected a multiple of 4"
+    )]
     NotWords {
         /// The byte offset of the BTH in the packet.
         offset: usize,

@@ -20,7 +20,7 @@ pub struct AcmeArgs {
     /// Source address [default: chosen by the service].
     #[arg(short = 's', long, value_name = "ADDRESS")]
     pub source: Option<String>,
-    /// Destination address; `node[1-3,7]` stands for several.
+    /// Destination address; `node[1-3,7]` stands for four names.
     #[arg(short = 'd', long, value_name = "ADDRESS")]
     pub destination: Option<String>,
     /// Verifies each path: sends it through the service to the SA, which has to return the same path.
@@ -34,7 +34,7 @@ pub struct AcmeArgs {
     #[arg(short = 'P', long, value_name = "WHAT", num_args = 0..=1)]
     pub perf: Option<Option<String>>,
     /// Service to query: the path of a socket, which contains a `/`, or a host name. `node[1-3]` stands for
-    /// several [default: the service of this machine].
+    /// three hosts [default: the service of this machine].
     #[arg(short = 'S', long, value_name = "SERVICE")]
     pub service: Option<String>,
     /// Number of times that each path is resolved.
@@ -58,7 +58,7 @@ pub struct AcmeArgs {
     /// Prints the result as one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// The simulated port of -A, and the port at which -O queries the SA.
+    /// The simulated port whose addresses -A writes, and the port at which -O queries the SA.
     #[command(flatten)]
     pub station: StationArgs,
 }
@@ -78,7 +78,7 @@ pub enum AddressFormat {
     /// A GID.
     #[value(name = "g", alias = "gid")]
     Gid,
-    /// An IP address, a name that the system resolves to one, or else a LID.
+    /// An IP address, a name that the system resolves to an IP address, or else a LID.
     #[value(name = "u", alias = "unspecified")]
     Unspecified,
 }

@@ -141,7 +141,7 @@ fn qpn(text: &str) -> Result<Qpn, String> {
     qpn.ok_or_else(|| "expected a number of 0 to 0xffffff".to_owned())
 }
 
-/// Parses an opcode, or consecutive words of the names of opcodes.
+/// Parses the code of an opcode, or consecutive words that select all opcodes with these words in their names.
 fn opcodes(text: &str) -> Result<Opcodes, String> {
     if let Some(code) = number(text) {
         return Ok(Opcodes(vec![Opcode(code)]));

@@ -151,8 +151,7 @@ pub struct ServeArgs {
     /// Message size of `ib_write_lat` in bytes. The client does not report it to the server.
     #[arg(long, value_name = "BYTES", default_value = "2", value_parser = bytes::<u64>(1, MOST))]
     pub perftest_size: u64,
-    /// Exits after N clients, with status 2 if the protocol of one of them was not recognised [default:
-    /// never].
+    /// Exits after N clients, with status 2 if one of them violated its protocol [default: never].
     #[arg(long, value_name = "N")]
     pub exit_after: Option<u64>,
     /// Prints received messages.

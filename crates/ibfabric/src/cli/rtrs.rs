@@ -182,9 +182,9 @@ pub struct RemoteArgs {
     /// Time limit in seconds for opening the device at startup.
     #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
     pub connect_timeout: Duration,
-    /// Assumes that a Linux server kept its unflushed writes if all paths were lost. Otherwise the next flush
-    /// fails once, because those writes may be lost with the server. Servers of ibfabric report lost writes
-    /// themselves.
+    /// Trusts a Linux server to keep unflushed writes when all paths are lost. Without this option, the first
+    /// flush after such a loss fails, because the server may have lost the writes. Servers of ibfabric report lost
+    /// writes themselves.
     #[arg(long)]
     pub trust_cache: bool,
     /// Delay in milliseconds before a failed path is reconnected.

@@ -50,12 +50,12 @@ pub struct ServeArgs {
     /// Fabric file: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard input.
     #[arg(required = true)]
     pub fabric: Option<PathBuf>,
-    /// Name of the simulator; the value of `IBSIM_SOCKNAME` for clients.
+    /// Name of the simulator, which clients specify in `IBSIM_SOCKNAME`.
     #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME",
         value_parser = socket_name)]
     pub name: String,
-    /// Listens on this UDP port of the loopback device instead of on Unix sockets; the value of
-    /// `IBSIM_SERVER_PORT` for clients. Clients get free ports above this port. Console: `sim ctl --port N`.
+    /// Listens on this UDP port of the loopback device instead of on Unix sockets. Clients specify the port in
+    /// `IBSIM_SERVER_PORT`, and use ports above it. Console: `sim ctl --port N`.
     #[arg(long, value_name = "N", value_parser = port, conflicts_with = "replay")]
     pub port: Option<u16>,
     /// Runs an SM at the first host with these routing engines [default: auto]. READY is printed once the
@@ -209,7 +209,7 @@ pub(super) fn check(command: &mut clap::Command, matches: &ArgMatches) -> Result
 
 /// Returns an error if the command line of `sim` has a console command in place of the fabric file.
 pub(super) fn misplaced(command: &mut clap::Command, words: &[OsString]) -> Option<clap::Error> {
-    // Although clap fails on these words, it can still find the fabric among them.
+    // clap rejects `words`. With `ignore_errors`, it nevertheless returns the argument `fabric`.
     let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok()?;
     let fabric: &PathBuf = matches.subcommand_matches("sim")?.get_one("fabric")?;
     let message = console_hint(fabric)?;

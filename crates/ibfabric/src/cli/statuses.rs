@@ -171,7 +171,7 @@ fn own_statuses(page: &str) -> Option<Vec<(u8, &'static str)>> {
         ],
         "ibfabric-capture-correlate" => all(
             "Packets were matched.",
-            "No packet was captured at both ends, both files are the same, there is no such queue pair, or no event of --to follows one of --from.",
+            "No packet was captured at both ends, both files are the same, the files do not contain the given queue pair, or no event of --to follows one of --from.",
             "The command line is unusable, or a file cannot be read, is cut off, or has no RDMA packets.",
         ),
         "ibfabric-rdma-devinfo" => two("The HCA was printed."),

@@ -137,7 +137,7 @@ pub struct TracerArgs {
     /// Sends no requests to agents. Prints the paths of the forwarding tables, without a proof that packets take them.
     #[arg(long)]
     pub no_agents: bool,
-    /// Checks by the counters of each switch out of which port it sends packets to the destination LID. Takes some
+    /// Verifies with port counters out of which port each switch sends packets to the destination LID. Takes some
     /// hundred requests per hop.
     #[arg(long, conflicts_with_all = ["no_agents", "mgid", "mlid"])]
     pub exact: bool,
@@ -161,7 +161,7 @@ pub struct TracerArgs {
     /// Node name map: file of node GUIDs with names, which are printed instead of the node descriptions.
     #[arg(long, value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
-    /// Prints all hops of each path, with the evidence for each.
+    /// Prints all hops of each path, with the evidence for each hop.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Ports that -v prints: ingress ports, or also egress ports.

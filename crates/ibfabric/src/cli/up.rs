@@ -24,7 +24,7 @@ pub struct StackArgs {
     /// File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`.
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// Name of the simulator; the value of `IBSIM_SOCKNAME` for clients, and of `--attach`.
+    /// Name of the simulator, which clients specify in `IBSIM_SOCKNAME` or with `--attach`.
     #[arg(long, value_name = "NAME", default_value = "up", value_parser = super::sim::socket_name)]
     pub name: String,
     /// Size of the device disk0, in bytes or with the suffix K, M, G or T.

@@ -57,7 +57,7 @@ fn stream_lasts_until_reader_closes_pipe() {
 }
 
 /// Checks that each packet is captured or counted as overwritten, although 16 queue pairs use very small ring buffers.
-/// The numbers of packets in the file have to equal those that `capture stop` reports.
+/// For each queue pair and direction, the file has to contain as many packets as `capture stop` reports as captured.
 ///
 /// The environment variable `IBFABRIC_PACKETS` sets how many packets the server receives at least [default: 100,000].
 #[test]
@@ -111,7 +111,7 @@ fn all_lost_packets_are_counted() {
     );
 }
 
-/// Compares the drop counts of the packets in `file` with the numbers of overwritten packets in `stopped`. `stopped` is
+/// Compares the drop counts of the packets in `file` with the counts of overwritten packets in `stopped`. `stopped` is
 /// the report of `capture stop`.
 ///
 /// - For each queue pair and direction, the sum of the drop counts does not exceed the number of overwritten packets.

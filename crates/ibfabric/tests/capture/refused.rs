@@ -14,7 +14,7 @@ fn unusable_options_are_rejected_with_reason() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {printed}");
         assert!(printed.contains(expected), "{words:?}: {printed}");
     };
-    let message = format!("ibfabric: cannot create {}: No such file", inside("no/where"));
+    let message = format!("ibfabric: cannot capture into {}: No such file", inside("no/where"));
     refused(&["-w", &inside("no/where")], &message);
     refused(&["-w", &inside("a"), "--payload", "5000"], "expected a number of 0 to 4096");
     refused(&["-w", &inside("a"), "--buffer-size", "100000"], "expected a power of two");

@@ -54,7 +54,8 @@ fn unique_capture_number_selects_its_program() {
     drop(one);
 }
 
-/// When a capture stops, its queue pairs move to a capture that waits for them. Two captures cannot write one file.
+/// A capture can wait for a queue pair that another capture includes. It includes the queue pair when the other capture
+/// stops. Two captures cannot write the same file.
 #[test]
 fn concurrent_captures_are_independent() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
@@ -75,7 +76,8 @@ fn concurrent_captures_are_independent() {
     assert!(printed.contains("capture 3: no queue pair matches at present"), "{printed}");
     server.object(&["stop"], &["3"]);
     let output = server.capture(&["start"], &["-w", &path("a")]);
-    assert!(text(&output.stderr).contains("capture 1 writes it"), "{}", text(&output.stderr));
+    let printed = text(&output.stderr);
+    assert!(printed.contains("capture 1 is writing to this file"), "{printed}");
     server.object(&["stop"], &[&first["capture"].to_string()]);
     let client = server.client(10, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));

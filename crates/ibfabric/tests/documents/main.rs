@@ -200,7 +200,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     report
 }
 
-/// The error if the commands after a block cannot be run.
+/// The error if the rest of the document cannot be run.
 struct End;
 
 impl Report {

@@ -77,8 +77,8 @@ pub(crate) enum Pace {
 /// The reason why the rest of a document cannot be run.
 pub(crate) struct Stuck(pub(crate) String);
 
-/// Returns the command that runs a shell in its own network namespace. If no such command works, documents run one
-/// after the other.
+/// Returns the command that runs a shell in its own network namespace. Returns `None` if no such command works; then
+/// the documents are run one after the other.
 pub(crate) fn apart() -> Option<Vec<&'static str>> {
     let ways: [&[&str]; 2] = [
         &["unshare", "--net"],
@@ -152,9 +152,10 @@ impl Shell {
             .stderr(log);
         let mut bash = command.spawn().expect("the shell can be started");
         let mut input = bash.stdin.take().expect("standard input is piped");
-        // If the test is killed, the shell reads the end of its input, and kills its background processes.
+        // If the test is killed, the shell's standard input ends. Then the shell exits and kills its background
+        // processes.
         writeln!(input, "trap 'kill $(jobs -p) 2>/dev/null' EXIT")
-            .expect("the program reads its input");
+            .expect("the shell reads its input");
         let path = format!("{}:{}", at("bin").display(), ordinary_path());
         writeln!(input, "PATH='{path}'").expect("the shell reads its input");
         Self {

@@ -53,7 +53,7 @@ impl Server {
     fn bench(&self, words: &[&str]) -> Output {
         let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &self.udp];
         let words = [&common[..], &["--device", "disk0", "--json"], words].concat();
-        ibfabric(&words).output().expect("the program runs")
+        ibfabric(&words).output().expect("the program can be started")
     }
 
     fn nbd(&self, socket: &str, words: &[&str]) -> Running {
@@ -124,7 +124,7 @@ fn files_are_served_and_errors_reported() {
     assert!(written.iter().any(|byte| *byte != 0));
 
     let printed = |words: &[&str]| {
-        let output = ibfabric(words).output().expect("the program runs");
+        let output = ibfabric(words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output.stdout));
         text(&output.stderr)
     };
@@ -147,7 +147,7 @@ fn files_are_served_and_errors_reported() {
     );
     assert!(
         serve(&["--export", "../a=mem:1M"])
-            .contains("expected 1 to 254 bytes without components . and ..")
+            .contains("expected 1 to 254 bytes without empty components, . and ..")
     );
     assert!(serve(&["--export", "a=mem:100"]).contains("expected a multiple of 512"));
     let long = ["--export", "a=mem:1M", "--max-io-size", "1048576", "--queue-depth", "8192"];
@@ -165,7 +165,7 @@ fn only_allowed_clients_with_key_connect() {
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn();
-        child.expect("the program runs")
+        child.expect("the program can be started")
     };
     let allowed = bench("127.0.0.3", &[]).wait_with_output().expect("the process can be awaited");
     assert!(allowed.status.success(), "{}", text(&allowed.stderr));
@@ -186,7 +186,7 @@ fn only_allowed_clients_with_key_connect() {
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn();
-        child.expect("the program runs")
+        child.expect("the program can be started")
     };
     let known =
         bench(&["--key-file", &key]).wait_with_output().expect("the process can be awaited");
@@ -270,7 +270,7 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
         let words =
             [&path[..], &["--socket", socket, "--device", "disk0", "--connect-timeout"]].concat();
         let output = ibfabric(&[&words[..], &["0.5"]].concat()).output();
-        let output = output.expect("the program runs");
+        let output = output.expect("the program can be started");
         let printed = text(&output.stderr);
         assert!(output.status.code() == Some(2) && printed.contains("EPERM"), "{printed}");
         let nbd = Running::ready(ibfabric(&[&words[..], &["60"]].concat()));
@@ -335,11 +335,12 @@ fn read_only_device_rejects_writes() {
     let again = ibfabric(
         &[&common[..], &["--device", "disk0", "--socket", socket, "--read-only"]].concat(),
     );
-    let output = { again }.output().expect("the program runs");
+    let output = { again }.output().expect("the program can be started");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("nbd.sock"), "{}", text(&output.stderr));
     let tcp = ["--device", "disk0", "--listen", "0.0.0.0:0", "--read-only"];
-    let output = ibfabric(&[&common[..], &tcp].concat()).output().expect("the program runs");
+    let output =
+        ibfabric(&[&common[..], &tcp].concat()).output().expect("the program can be started");
     assert!(text(&output.stderr).contains("over loopback only"), "{}", text(&output.stderr));
 }
 
@@ -368,7 +369,7 @@ fn interrupted_client_releases_device() {
     let bench = [&bench[..], &["--device", "disk0", "--rw", "randrw", "--runtime"]].concat();
     let one = [&bench[..], &["0.2"]].concat();
     let works = |after: &str| {
-        let output = ibfabric(&one).output().expect("the program runs");
+        let output = ibfabric(&one).output().expect("the program can be started");
         assert!(output.status.success(), "{after}: {}", text(&output.stderr));
     };
     let output = ibfabric(&[&one[..], &["--size", "1G"]].concat())
@@ -414,7 +415,7 @@ fn closed_terminal_stops_programs_cleanly() {
         rustix::process::kill_process(process, rustix::process::Signal::HUP)
             .expect("the process exists");
     };
-    // The test itself may run under nohup, so SIGHUP is reset to its default.
+    // The test itself may run under nohup, so `env` restores the default action of SIGHUP.
     let mut usual = Command::new("env");
     usual.arg("--default-signal=HUP").arg(ibfabric(&[]).get_program()).args(&words);
     let mut running = Running::ready(usual);

@@ -111,7 +111,7 @@ impl Busy {
                 let data: Vec<u8> = (0..65_536_u64).map(|at| (at * 7 + round) as u8).collect();
                 let offset = round % 100 * 65_536;
                 assert_eq!(program.request(WRITE, offset, &data), Ok(Vec::new()));
-                assert!(program.read(offset, 65_536) == Ok(data), "round {round}");
+                assert!(program.read(offset, 65_536) == Ok(data), "other data in round {round}");
             }
         });
         Self { ends, rounds, thread }
@@ -166,8 +166,8 @@ fn paths_are_shown_and_changed_in_use() {
     assert_eq!(scene.get("ibtrs-client/host-1/mp_policy"), "round-robin (0)\n");
     wait_until("requests take the second path", || {
         busy.goes_on();
-        // The client's reads and writes alternate, and so do the paths. So the second path may carry only reads or
-        // only writes. The first four numbers are reads, bytes read, writes and bytes written.
+        // The client's reads and writes alternate, and so do the paths. So the second path may carry only reads or only
+        // writes. `stats/rdma` starts with the counts of reads, bytes read, writes and bytes written.
         !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
     // The GID of a RoCEv2 port contains the port's IP address. So these GIDs specify the path `SECOND`, which exists
@@ -375,7 +375,7 @@ fn metrics_of_both_sides_are_served() {
     for (name, least) in [("writes_total", 10.0), ("write_bytes_total", 655_360.0)] {
         let near = value(&client, &format!("ibfabric_rtrs_client_{name}"));
         assert_eq!(near, value(&server, &format!("ibfabric_rtrs_server_{name}")));
-        assert!(near >= least, "{name} {near}");
+        assert!(near >= least, "{name} is {near}, expected at least {least}");
     }
     let shown = scene.ctl("server", &["metrics"]);
     assert!(server.ends_with(&text(&shown.stdout)), "{}", text(&shown.stdout));
@@ -441,7 +441,7 @@ fn paths_between_gids_are_added_and_named() {
     assert_eq!(of(&first, "hca_port"), "1\n");
     let (_, server) = first.split_once('@').expect("the path contains an @");
     assert_eq!(of(&first, "dst_addr"), format!("{server}\n"));
-    // Adds a path from the client's second node, host-6, to the same server port. GIDs specify both ends.
+    // Adds a path from the client's second node, host-6, to the server port of the first path. GIDs specify both ends.
     let add = "ibtrs-client/five/add_path";
     let busy = Busy::start(&dir.path().join("nbd"));
     let ends = format!("gid:fe80::2:c900:10:d,{server}");

@@ -22,8 +22,8 @@ fn shown(output: &Output) -> String {
 #[test]
 fn dump_shows_active_faults_and_forged_values() {
     let simulator = Simulator::start(&[]);
-    // `dump` prints active faults as commands with the switch's name in the fabric file. So these commands contain
-    // that name instead of sw-x0y0, the node description of the switch.
+    // `dump` prints active faults as commands. The commands contain the name that the switch has in the fabric file,
+    // not its node description sw-x0y0.
     let forged = [
         "Misroute \"S-0002c90000200000\" 2 1",
         "IgnoreLft \"S-0002c90000200000\" 0 7",
@@ -195,7 +195,7 @@ fn console_finds_udp_simulator_like_clients() {
         (&[], &[elsewhere], "; --name NAME or --port N selects another one"),
         (&["--name", "nobody-has-this-name"], &[here, number], "on @nobody-has-this-name:"),
         (&[], &[("IBSIM_SERVER_NAME", "192.0.2.7"), number], "expected this machine"),
-        (&[], &[here, ("IBSIM_SERVER_PORT", "x")], "IBSIM_SERVER_PORT is \"x\", expected a port"),
+        (&[], &[here, ("IBSIM_SERVER_PORT", "x")], "IBSIM_SERVER_PORT is \"x\": expected a port"),
         (&["--name", "a", "--port", "7"], &[], "'--name <NAME>' cannot be used with '--port"),
         (&["--port", "0"], &[], "expected 1 to 65335"),
     ] {

@@ -1,4 +1,5 @@
-//! When the disk is full, recordings end, but the fabric keeps running.
+//! When the disk is full, the capture, the record and the log of the simulator end, but the simulated fabric keeps
+//! running.
 
 use std::fs;
 

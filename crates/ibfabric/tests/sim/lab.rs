@@ -191,7 +191,7 @@ impl Client {
             .send(&Control::new(self.number, kind, payload).to_bytes())
             .expect("the message can be sent");
         let mut bytes = [0; Control::LENGTH];
-        // If the process is stopped and continued, `recv` with a timeout fails with EINTR.
+        // If the test process is stopped and continued, `recv` with a timeout fails with EINTR and is repeated.
         let length = loop {
             match self.control.recv(&mut bytes) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

@@ -116,7 +116,8 @@ fn request_has_its_chosen_source_lid() {
     pair.simulator.ctl(&["quit"]);
     assert!(pair.simulator.child.wait().expect("the process can be awaited").success());
     let record = pair.simulator.file("record");
-    // Each `mad` line of the record has the path bits between these two texts: the source LID minus the base LID.
+    // Reads the path bits (source LID minus base LID) of each `mad` line in the record. They stand between the two
+    // texts below.
     let bits: Vec<&str> = record
         .lines()
         .filter_map(|line| {

@@ -25,7 +25,7 @@ fn daemon_manages_subnet_until_terminated() {
     let status = daemon.query(&["status"]);
     assert_eq!(status["state"], "master");
     assert_eq!((&status["up"]["nodes"], &status["up"]["unreachable"]), (&8.into(), &0.into()));
-    // SIGHUP and the console command each start a heavy sweep.
+    // SIGHUP and the command `sm ctl sweep` each start a heavy sweep.
     signal(&daemon.child, "HUP");
     daemon.is_up(2);
     assert_eq!(daemon.query(&["sweep"]), serde_json::json!({ "text": "a sweep starts" }));
@@ -85,7 +85,7 @@ fn lids_survive_killed_daemon() {
     daemon.is_up(1);
     daemon.end();
     assert_eq!(file(&lab, "c/guid2lid"), moved);
-    // With --reassign-lids, the SM ignores the cached LIDs, and assigns the same LIDs as at first.
+    // With --reassign-lids, the SM ignores the cached LIDs, and assigns the LIDs that the killed SM had assigned.
     let mut daemon = Daemon::start(&lab, &["--cache-dir", "c", "--reassign-lids"]);
     daemon.is_up(1);
     daemon.end();

@@ -130,7 +130,7 @@ fn discarded_lines_are_logged() {
         " 0x01 -> updn cannot route this subnet: ",
         " 0x01 -> routed with minhop instead\n",
     ] {
-        assert_eq!(text.matches(expected).count(), 1, "{expected} in {text}");
+        assert_eq!(text.matches(expected).count(), 1, "expected {expected:?} once in {text}");
     }
     // If no log is configured, the SM prints the failure of an engine on standard error.
     let (_, errors) = run(&lab, &["--once", "--engine", "ftree"]);
@@ -163,7 +163,7 @@ fn log_has_fabric_events() {
         " 0x20 -> sends ",
         " 0x20 -> received ",
     ] {
-        assert!(text.contains(expected), "{expected} in {text}");
+        assert!(text.contains(expected), "expected {expected:?} in {text}");
     }
 }
 

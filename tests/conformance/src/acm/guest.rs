@@ -212,7 +212,7 @@ impl<'a> Scene<'a> {
             })?;
         }
         // The service does not know the address `UNKNOWN`, so librdmacm's queries for addresses and for a route fail.
-        // Both programs then connect as they would without a service.
+        // `rdma_client` and `rdma_server` then connect as they would without a service.
         self.check_counters([2, 2, 0], Self::connect_programs)
     }
 

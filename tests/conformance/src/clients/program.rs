@@ -65,7 +65,7 @@ impl Seat {
         Ok(Answer { code, output: read("out"), errors: read("err") })
     }
 
-    /// Starts a client, which runs until it is dropped or its time limit is exceeded.
+    /// Starts a client. It is killed when the returned [`Group`] is dropped, or at its time limit.
     ///
     /// # Errors
     /// Fails if the files cannot be written or the program cannot be started.

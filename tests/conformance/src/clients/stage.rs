@@ -35,7 +35,7 @@ pub enum StageError {
     Gone {
         /// The program that has ended.
         program: &'static str,
-        /// The command line of the client that was running when the program ended.
+        /// The command line of the client that was running when `program` ended.
         question: String,
     },
     /// A client or the simulator has failed for the given reason.

@@ -180,8 +180,8 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
         stage.run_client(&Question::new(&format!("smpquery nodeinfo {}", host.lid)))?;
     }
     let after = (read(stage, &end)?, read(stage, &near)?);
-    // Reading the counters also sends packets over the link. Both ends are read in the same order before and after the
-    // traffic, so the counters of both ends increase equally.
+    // Reading the counters also sends packets over the link. These packets count equally at both ends, because both
+    // ends are read in the same order before and after the traffic.
     let [xmit, rcv, xmit_data, rcv_data] =
         [0, 1, 2, 3].map(|at| after.0[at].wrapping_sub(before.0[at]));
     let [near_xmit, near_rcv, near_xmit_data, near_rcv_data] =
@@ -231,7 +231,7 @@ fn ping(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let answer =
         stage.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)).on(&second.name))?;
     let heard = answer.output.contains("2 received");
-    stage.check(heard, || format!("ibping: {}", answer.output.trim()));
+    stage.check(heard, || format!("ibping did not receive 2 responses: {}", answer.output.trim()));
     drop(server);
     Ok(())
 }

@@ -72,7 +72,7 @@ pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
             "randread" => ours.success() && lost.is_empty(),
             _ => lost.iter().all(|it| it.contains("write of") && it.ends_with(": ECONNABORTED")),
         };
-        scene.checked.check(is_right, || format!("{rw}: {}", ours.output));
+        scene.checked.check(is_right, || format!("unexpected result of {rw}: {}", ours.output));
     }
     unserve(scene)?;
     super::check_kernel_log(scene)

@@ -20,7 +20,7 @@ pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Re
     fio(scene, &format!("--bsrange=512-1M --loops={times}"))?;
     let part = if scene.whole { "32M" } else { "4M" };
     fio(scene, &format!("--bsrange=512-16K --size={part} --offset=8M --fsync=16"))?;
-    // Discarded ranges of a memory store read as zeros. The ranges around them keep their data.
+    // Discarded ranges of the device read as zeros. The ranges around them keep their data.
     let discard = "dd if=/dev/urandom of=/tmp/a bs=64K count=4 2>/dev/null && \
          dd if=/tmp/a of=/dev/rnbd0 bs=64K oflag=direct conv=fsync 2>/dev/null && \
          blkdiscard -o 65536 -l 131072 /dev/rnbd0 && \
@@ -34,7 +34,10 @@ pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Re
     // The kernel flushes only devices with a write cache. A device in memory has no write cache.
     let flushed = !ended.output.contains("flushes 0,");
     scene.checked.check(flushed == (store != MEMORY), || {
-        format!("of {store}: {}", ended.output.lines().last().unwrap_or_default())
+        format!(
+            "unexpected number of flushes of {store}: {}",
+            ended.output.lines().last().unwrap_or_default()
+        )
     });
     check_no_retries(scene)
 }

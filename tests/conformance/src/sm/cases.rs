@@ -114,8 +114,8 @@ impl InjectedError {
             Self::Host => ("a host is missing", "are missing"),
             Self::NoSm => ("no SM", "fails with ibfabric sm"),
             // The case expects that OpenSM remains master, but `ibfabric sm` becomes master after a short time. If the
-            // case sees `ibfabric sm` as standby before, it reports that OpenSM is not master. Otherwise, it reports
-            // that `ibfabric sm` is not standby. Both faults contain this text.
+            // case sees `ibfabric sm` as standby before that, it reports that OpenSM is not master. Otherwise, it
+            // reports that `ibfabric sm` is not standby. Both faults contain `: sminfo prints `.
             Self::Master => ("the wrong master", ": sminfo prints "),
             Self::Options => ("other options", "differs"),
             Self::NoMKey => ("no M_Key", "expected the guarded port"),

@@ -15,7 +15,7 @@ use crate::clients::fabrics::Plan;
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// A command line, and the fabric on which it runs.
+/// A command line of an SM, and the fabric that the SM manages.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// The fabric.
@@ -24,7 +24,7 @@ pub struct Line {
     pub options: &'static [&'static str],
 }
 
-/// The command lines that OpenSM and ibfabric run, and their fabrics.
+/// The command lines with which OpenSM and ibfabric are started, and their fabrics.
 pub const LINES: [Line; 7] = [
     Line { plan: plan("mesh 3x3 hosts=2"), options: &["-R", "minhop"] },
     Line { plan: plan("mesh 3x3 hosts=2"), options: &["-Rdor", "-l1"] },

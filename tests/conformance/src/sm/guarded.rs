@@ -13,7 +13,8 @@ const KEY: u64 = 0x1234_5678_9abc_def0;
 /// not written without the M_Key.
 pub const READ: u8 = 2;
 
-/// Brings up the fabric after setting an M_Key at the port of the last HCA. If the level is zero, sets no M_Key.
+/// Sets an M_Key with the protection level `level` at the port of the last HCA, and brings the fabric up. If `level` is
+/// 0, sets no M_Key.
 ///
 /// # Errors
 /// Fails if a program cannot be started, or if the SM does not come up.

@@ -54,14 +54,14 @@ pub struct Tally {
     pub events: usize,
     /// Number of checked pairs of hosts.
     pub pairs: usize,
-    /// The cable changes after which some pairs remained unreachable although cables connect them.
+    /// The cable changes after which some pairs of hosts remained unreachable although cables connect them.
     pub dead: Vec<String>,
     /// Number of cable changes after which the tables have a credit loop on a single VL.
     pub loops: usize,
     /// The cable changes after which the tables have a credit loop on a single VL, but `ibfabric sm` logged no alarm.
     pub silent_loops: Vec<String>,
-    /// Times from a cable change to a reading of the tables in which all pairs of hosts became reachable. If a later
-    /// reading for the same change finds an unreachable pair, a second time follows.
+    /// Times from a cable change until a reading of the tables shows that all pairs of hosts are reachable. If a later
+    /// reading shows an unreachable pair, a second time is recorded for this change.
     pub settled_after: Vec<Duration>,
 }
 
@@ -316,7 +316,8 @@ fn settle(
         if sound == 2 || start.elapsed() > SETTLES_WITHIN {
             tally.events += 1;
             tally.pairs += pairs;
-            // lash distributes the routes over several VLs, which this check does not model.
+            // This check assumes that all routes use a single VL. lash uses several VLs, so credit loops of lash are
+            // ignored.
             let is_lash = match managed {
                 Managed::Ours => scene_engine(scene) == "lash",
                 Managed::OpenSm => what.contains("'lash'"),

@@ -57,7 +57,7 @@ fn nodes_by(socket: &str, node: &str) -> Result<Vec<Guid>, Box<dyn std::error::E
     let request = Request::new(Remote::gsi(manager), mad);
     let answer = Client::new(RequesterConfig::default()).call(&mut link, request)?;
     if !answer.status().is_ok() {
-        return Err(format!("status {}", answer.status()).into());
+        return Err(format!("the SA responds with status {}", answer.status()).into());
     }
     Ok(answer.records::<NodeRecord>().map(|record| record.node_info.node_guid).collect())
 }

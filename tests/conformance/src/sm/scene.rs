@@ -276,7 +276,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Parses a command line. The time limit is long enough for a client that reads a whole fabric.
+/// Parses the command line of a client, and sets a time limit of two minutes. A client can read a whole fabric in this
+/// time.
 #[must_use]
 pub fn patient(line: &str) -> Question {
     Question { limit: Duration::from_secs(120), ..Question::new(line) }

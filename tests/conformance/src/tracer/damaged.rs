@@ -50,11 +50,11 @@ pub struct Tally {
     pub shown_over_damage: usize,
     /// Number of paths without a fault that `ibtracert` does not print completely.
     pub sound_not_shown: usize,
-    /// Number of paths that cross a fault, of which only the tracer is right: the tracer proves the path bad, but
-    /// `ibtracert` prints it completely.
+    /// Number of paths across a fault that the tracer proves bad, but that `ibtracert` prints completely. Only the
+    /// tracer is right about these paths.
     pub tracer_right: usize,
-    /// Number of paths that cross a fault, of which only `ibtracert` is right: the tracer reports the path as good, but
-    /// `ibtracert` does not print it completely.
+    /// Number of paths across a fault that the tracer reports as good, but that `ibtracert` does not print completely.
+    /// Only `ibtracert` is right about these paths.
     pub ibtracert_right: usize,
     /// Descriptions of wrong verdicts, of missing traces, and of packets that the tracer reports as seen at a switch
     /// that does not respond.

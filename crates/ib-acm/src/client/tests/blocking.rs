@@ -156,7 +156,12 @@ fn invalid_reply_fails_the_connection() {
     let server = Server::tcp(|peer| {
         let request = peer.request().unwrap();
         peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-        assert_eq!(peer.request(), None, "the only request has {} bytes", request.len());
+        assert_eq!(
+            peer.request(),
+            None,
+            "the client sent another request after the one of {} bytes",
+            request.len()
+        );
     });
     let mut client = connect(&server, ClientOptions::default());
     for _ in 0..2 {

@@ -22,9 +22,9 @@ impl Options {
     /// The load is highest when a program starts on all machines, and each machine resolves the addresses of all
     /// others.
     ///
-    /// * `route_prot`: at such a start, the SA would receive one query for each pair of machines. With 128 machines the
-    ///   queries keep the SA busy for about 2 s, with 10,000 machines for hours. Clusters of more than 128 machines
-    ///   therefore derive routes from groups.
+    /// * `route_prot`: when the program starts, the SA would receive one query for each pair of machines. With 128
+    ///   machines the queries keep the SA busy for about 2 s, with 10,000 machines for hours. Clusters of more than 128
+    ///   machines therefore derive routes from groups.
     /// * `sa_depth`: 1 to 16 queries per machine. Up to 5,000 machines, the SA answers the outstanding queries of all
     ///   machines within half a second.
     /// * `resolve_depth`: 4 to 64 addresses per machine, because every machine receives all multicast requests.

@@ -28,7 +28,7 @@ fn sa_response_before_a_port_change_is_discarded() {
             assert_eq!(net.request(0, &bytes), None);
             net.run_for(Duration::from_millis(100));
             assert_eq!(net.late.len(), 1);
-            // The paths in later responses of the SA have another service level.
+            // The paths in responses of the SA after the change have another service level.
             (net.is_slow, net.sl) = (false, 5);
             change(&mut net.hosts[0].state);
             net.update(0);
@@ -96,12 +96,23 @@ fn membership_ends_only_if_the_sa_rejects_a_join() {
         net.run_for(Duration::from_secs(40));
         assert!(net.counters(0).joins > before);
         let not_joined = |it: &Event| matches!(it, Event::NotJoined { .. });
-        assert!(net.events(0).iter().any(not_joined), "{is_mute} {refusal}");
-        assert_eq!(net.hosts[0].service.endpoints()[0].is_up, is_kept, "{is_mute} {refusal}");
+        assert!(
+            net.events(0).iter().any(not_joined),
+            "mute: {is_mute}, status of joins: {refusal}"
+        );
+        assert_eq!(
+            net.hosts[0].service.endpoints()[0].is_up,
+            is_kept,
+            "mute: {is_mute}, status of joins: {refusal}"
+        );
         assert_eq!(net.hosts[0].is_member, is_kept);
         // If the host is still a member of the base group, its service still resolves addresses.
         let found = net.find(0, &name(1)).map(|path| path.dlid);
-        assert_eq!(found.ok(), is_kept.then(|| lid(1)), "{is_mute} {refusal}");
+        assert_eq!(
+            found.ok(),
+            is_kept.then(|| lid(1)),
+            "mute: {is_mute}, status of joins: {refusal}"
+        );
         (net.is_mute, net.refusal) = (false, MadStatus::OK);
         net.run_for(Duration::from_secs(120));
         assert!(net.hosts[0].service.endpoints()[0].is_up && net.hosts[0].is_member);

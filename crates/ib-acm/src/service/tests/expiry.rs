@@ -22,8 +22,8 @@ fn used_port_without_a_service_stays_cached() {
         net.find(0, &to).expect("the SA has the path");
         check_always_cached(&mut net, &to);
         assert!(net.counters(0).sa_queries < 10, "{}", net.counters(0).sa_queries);
-        // If no client requests the port for up to 180 s, the service still refreshes its cached entry before the entry
-        // expires.
+        // If no client requests the path to the port for up to 180 s, the service still refreshes the cached path
+        // before it expires.
         net.run_for(110 * SECOND);
         assert!(net.cached_path(0, &to).is_some());
         let before = net.counters(0).sa_queries;

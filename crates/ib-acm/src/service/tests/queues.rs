@@ -50,7 +50,7 @@ fn request_for_a_queued_background_resolution_has_full_time() {
     let before = net.sent.len();
     assert_eq!(net.cached_path(0, &name(1)), None);
     assert_eq!(net.sent.len(), before + 1, "a request is sent immediately");
-    // The immediate attempt counts as the first one, so the next attempts follow at the regular intervals.
+    // The request that was sent immediately counts as the first attempt. Retries follow at the regular intervals.
     net.run_for(3 * SECOND / 2);
     assert_eq!((net.reply_statuses(), net.sent.len()), (vec![], before + 2));
     net.off.clear();

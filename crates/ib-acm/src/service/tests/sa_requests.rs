@@ -38,16 +38,24 @@ fn used_route_survives_a_busy_sa() {
             net.wanted.clear();
             for _ in 0..150 {
                 net.run_for(SECOND);
-                assert!(net.cached_path(0, &to).is_some(), "{status} {to} at {:?}", net.now);
+                assert!(
+                    net.cached_path(0, &to).is_some(),
+                    "status {status}, address {to}, at {:?}",
+                    net.now
+                );
             }
             // Because the SA is busy, the service repeats the query, and doubles the interval each time.
             let count = net.wanted.len();
-            assert!((3..=14).contains(&count), "{status} {to}: {count}");
+            assert!((3..=14).contains(&count), "status {status}, address {to}: {count} queries");
             // The service repeats the query even if no client requests the route.
             net.path_status = MadStatus::OK;
             net.sl = 4;
             net.run_for(80 * SECOND);
-            assert_eq!(net.cached_path(0, &to).map(|path| path.sl), Some(4), "{status} {to}");
+            assert_eq!(
+                net.cached_path(0, &to).map(|path| path.sl),
+                Some(4),
+                "status {status}, address {to}"
+            );
         }
     }
     // The route becomes invalid at the end of its lifetime, or when the SA rejects the query.
@@ -240,7 +248,8 @@ fn all_lids_of_a_port_can_be_cached() {
         for (to, lid) in lids.iter().zip([20, 21]) {
             assert_eq!(net.find(0, to).map(|path| path.dlid), Ok(lid));
         }
-        // While clients request the routes to both LIDs, they stay cached, and are refreshed as rarely as other routes.
+        // While clients request the routes to both LIDs, these routes stay cached. They are refreshed as rarely as
+        // others.
         let before = net.counters(0).sa_queries;
         for _ in 0..60 {
             for (to, lid) in lids.iter().zip([20, 21]) {
@@ -255,7 +264,7 @@ fn all_lids_of_a_port_can_be_cached() {
             net.run_for(10 * SECOND);
         }
         assert!(net.counters(0).sa_queries - before <= 16, "{}", net.counters(0).sa_queries);
-        // After the port has moved, its old LIDs are invalid.
+        // After the port has got other LIDs, its old LIDs are invalid.
         net.hosts[1].state.link.lid = 30;
         net.update(1);
         net.run_for(30 * SECOND);

@@ -99,7 +99,7 @@ fn unexpected_service_level_triggers_a_comparison() {
     assert_eq!(net.level(1), (0, true));
     net.run_for(5 * SECOND);
     assert!(net.events(0).iter().any(agrees));
-    // If all service levels were equal, a path with another service level triggers a comparison of all paths.
+    // All service levels were equal until now. A path with another service level triggers a comparison of all paths.
     net.levels = [(1, 3), (2, 3)].into();
     net.hosts[0].service.flush();
     let to = Address::Gid(gid(1));

@@ -269,7 +269,7 @@ fn all_connections_end_with_extreme_loss() {
         let ends = simulate(seed, wire, Behaviour::Accept);
         *counts.entry(format!("{ends:?}")).or_insert(0) += 1;
     }
-    // With this loss rate, at least three different pairs of results of the two sides occur.
+    // At this loss rate, at least three combinations of both sides' results occur.
     assert!(counts.len() >= 3, "{counts:?}");
 }
 

@@ -199,11 +199,14 @@ fn files_with_statistics_do_not_exceed_their_limit() {
         for file in fs::read_dir(place.path()).expect("the directory can be read") {
             let file = fs::read(file.expect("the entry can be read").path())
                 .expect("the file can be read");
-            assert!(file.len() as u64 <= limit, "{} of {limit}", file.len());
+            assert!(file.len() as u64 <= limit, "a file has {} bytes, limit {limit}", file.len());
             assert!(packets(&file) > 0);
         }
         let first = fs::metadata(place.path().join("a.pcapng")).expect("the file exists").len();
-        assert!(first > limit - limit / 10 - 20_000 * queue_pairs / 64, "{first} of {limit}");
+        assert!(
+            first > limit - limit / 10 - 20_000 * queue_pairs / 64,
+            "the first file has {first} bytes, limit {limit}"
+        );
     }
 }
 

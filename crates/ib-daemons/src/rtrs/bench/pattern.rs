@@ -10,7 +10,8 @@ pub(super) const SECTOR: u64 = 512;
 /// First word of each sector with verifiable content. The sector number and the round follow it.
 const MAGIC: u64 = 0x7472_7369_6266_6162;
 
-/// Fills `bytes` with the content that write number `round` gives to the sectors from byte `offset` of the device on.
+/// Fills `bytes` with the content that write number `round` gives to the sectors that start at byte `offset` of the
+/// device.
 pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     for (at, sector) in bytes.chunks_mut(SECTOR as usize).enumerate() {
         let number = offset / SECTOR + at as u64;

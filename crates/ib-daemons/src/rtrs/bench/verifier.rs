@@ -114,7 +114,7 @@ mod tests {
             (0, 1 << 20, false),
         ] {
             let read = command(Operation::Read, offset, length);
-            assert_eq!(verifier.is_free(&read), free, "{offset} {length}");
+            assert_eq!(verifier.is_free(&read), free, "{length} bytes at {offset}");
         }
         assert!(verifier.is_free(&Command::FLUSH));
         verifier.end(&write, round, Some(&[])).expect("a write returns no data to verify");

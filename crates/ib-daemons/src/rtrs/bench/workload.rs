@@ -12,7 +12,7 @@ use super::pattern::SECTOR;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WorkloadError {
     /// A block size is 0 or not a multiple of `unit`.
-    #[error("block size {sizes}: expected multiples of {unit}")]
+    #[error("block size {sizes}: expected multiples of {unit} bytes, not 0")]
     BlockSize {
         /// The configured range of block sizes.
         sizes: BlockSizes,
@@ -20,7 +20,7 @@ pub(super) enum WorkloadError {
         unit: u64,
     },
     /// The workload contains discards, which the device does not support.
-    #[error("the device does not discard")]
+    #[error("the device does not support discards: expected no --trim, and no trim in --rw")]
     NoDiscard,
     /// The workload needs more bytes than the device has.
     #[error("--size {size}: the device has {device} bytes")]
@@ -74,8 +74,8 @@ pub(super) struct Workload {
     discard: Every,
 }
 
-/// Counter of the writes until the next flush or discard. The command is due after each `count` writes; if `count` is
-/// 0, it is never due.
+/// Counter of the writes that remain until the next flush or discard. A flush or discard is due after every `count`
+/// writes, or never if `count` is 0.
 #[derive(Clone, Copy, Debug)]
 struct Every {
     count: u64,
@@ -161,8 +161,7 @@ impl Workload {
             more => least + job.random.next_u64() % (more / least + 1) * least,
         };
         let offset = match self.rw.is_random() {
-            // If all blocks have the same size, they start at multiples of it. Otherwise they start at multiples of the
-            // smallest size.
+            // Random offsets are multiples of the smallest block size.
             true if least == most => job.random.next_u64() % (self.size / least) * least,
             true => job.random.next_u64() % ((self.size - length) / least + 1) * least,
             false => {

@@ -201,7 +201,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("use_mfttop", "TRUE"),
     // The reader of the configuration file handles this key itself: TRUE sets `part_enforce` to `off`.
     ("no_partition_enforcement", ""),
-    // Both values have the same effect: a port can always be a full member and a limited member of a partition.
+    // TRUE and FALSE have the same effect: a port can always be a full member and a limited member of a partition.
     ("allow_both_pkeys", ""),
     // The SM always behaves as with TRUE: a P_Key keeps its index while it is in a port's table.
     ("keep_pkey_indexes", "TRUE"),
@@ -220,7 +220,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("max_smps_timeout", "600000"),
     ("long_transaction_timeout", "500"),
     ("max_msg_fifo_timeout", "10000"),
-    // Both values have the same effect: one thread answers all SA queries.
+    // TRUE and FALSE have the same effect: one thread answers all SA queries.
     ("single_thread", ""),
     ("babbling_port_policy", "FALSE"),
     ("drop_event_subscriptions", "FALSE"),
@@ -243,7 +243,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("event_db_dump_file", "(null)"),
     ("event_plugin_name", "(null)"),
     ("event_plugin_options", "(null)"),
-    // Both values have the same effect: the log is always flushed.
+    // TRUE and FALSE have the same effect: the log is always flushed.
     ("force_log_flush", ""),
     ("per_module_logging_file", "/etc/opensm/per-module-logging.conf"),
     ("enable_quirks", "FALSE"),

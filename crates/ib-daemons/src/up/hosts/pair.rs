@@ -71,7 +71,7 @@ pub enum PairError {
     #[error(transparent)]
     Path(#[from] AddError),
     /// The path record contains an unknown MTU code.
-    #[error("a path with MTU code {0}: expected 1 to 5")]
+    #[error("the path record has MTU code {0}: expected 1 to 5")]
     Mtu(u8),
 }
 

@@ -24,8 +24,8 @@ struct LoadResponse<'a> {
     max: u32,
 }
 
-/// The cache of the computed load. The number is the version of the routes at the last request that the cache could not
-/// answer. Waiting computations for earlier versions are abandoned.
+/// The cache of the computed load, and the version of the routes at the last request that the cache could not answer.
+/// Computations for earlier versions that still wait for the cache are abandoned.
 #[derive(Clone, Default)]
 pub(super) struct Loads(Arc<Mutex<Cache>>, Arc<AtomicU64>);
 

@@ -69,7 +69,7 @@ pub(super) struct Rate {
 impl Rate {
     pub(super) fn of(LinkRate { width, speed }: LinkRate) -> Self {
         // At some speeds, the rate of one lane is not a whole number of Mbit/s, such as 10,312.5 with FDR10. The rate
-        // of four lanes always is, so it is divided by 4.
+        // of four lanes is always a whole number, so a quarter of it is exact.
         let lane = f64::from(speed.megabits_per_second(LinkWidth::X4)) / 4000.0;
         let named = RateCode::of_link(speed, width).and_then(RateCode::megabits_per_second);
         let megabits = named.unwrap_or_else(|| speed.megabits_per_second(width));

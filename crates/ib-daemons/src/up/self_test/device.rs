@@ -25,8 +25,8 @@ pub(super) struct DeviceCheck {
     /// State of the first path's link, which is cut during the writes, and of the second path's link, which is cut
     /// during the reads.
     cuts: [Cut; 2],
-    /// A progress counter, and the time at which it last grew. The counter is the number of completed bytes, plus the
-    /// number of failed requests, plus 1 after the writes.
+    /// The progress counter of the check, and the time at which it last grew. The counter is the number of completed
+    /// bytes plus the number of failed requests. Completion of all writes adds 1.
     progress: (u64, Instant),
 }
 
@@ -53,8 +53,8 @@ impl DeviceCheck {
         Self { size, content, writes, reads, cuts, progress: (0, now) }
     }
 
-    /// Makes progress; returns true if there was any. Cuts a link after a quarter of the writes, and another link after
-    /// a quarter of the reads.
+    /// Submits requests and handles their completions; returns true if there were any. Cuts the link of the first path
+    /// after a quarter of the writes, and the link of the second path after a quarter of the reads.
     pub(super) fn work(
         &mut self,
         pair: &mut BlockPair,

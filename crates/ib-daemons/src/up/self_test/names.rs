@@ -44,7 +44,8 @@ pub(super) struct ResolvedNames {
     /// Status of the first failed request.
     why: Option<ClientStatus>,
     deadline: Instant,
-    /// Start of the check in real time. [`LIMIT`] applies to real time too, because simulated time may be slower.
+    /// Real time at which the check started. [`LIMIT`] applies to real time and to simulated time, because simulated
+    /// time may pass more slowly.
     started: WallClock,
 }
 

@@ -157,7 +157,7 @@ impl CheckResult {
             Self::Names(it) => it.wrong + it.failed + it.unanswered == 0,
             Self::Paths(it) => it.good == it.requested && it.confirmed >= it.confirmable,
             Self::Device(it) => it.is_good(),
-            // The ring buffers may overwrite at most half of the packets.
+            // The check fails if the ring buffers have overwritten more than half of the packets.
             Self::Capture(it) => {
                 it.captured + it.overwritten == it.packets
                     && it.read_back == it.captured

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use ib_os::alarm::Bell;
 
-/// Time limit for the event loop's answer to a call. The client then gets status 504.
+/// Time limit for the event loop's answer to a call. If there is no answer in time, the client gets status 504.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A JSON document.

@@ -17,8 +17,8 @@ fn first_nak_retransmits_and_repeated_naks_wait() {
     assert!(recovery.report_missing(PSN, at(0), round_trip(100), None));
     assert_eq!(recovery.use_retry_for_nak(), Ok(true));
     recovery.start_round(PSN, at(0));
-    // Round-trip time 100 µs and variation 50 µs give a retransmission timeout of 300 µs. An earlier NAK only makes the
-    // loss suspected.
+    // Round-trip time 100 µs and variation 50 µs give a retransmission timeout of 300 µs. A NAK before this timeout
+    // only makes the loss suspected.
     assert!(!recovery.report_missing(PSN, at(299), round_trip(100), None));
     assert_eq!(recovery.deadline(), Some(at(300)));
     assert!(recovery.report_missing(PSN, at(300), round_trip(100), None));

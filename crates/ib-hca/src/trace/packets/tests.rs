@@ -54,7 +54,7 @@ fn check(record: &PacketRecord, remark: &str, bytes: &[u8]) {
         number.is_multiple_of(7).then_some(DropReason::ALL[(number % 15) as usize].name());
     assert_eq!(record.dropped, dropped);
     assert_eq!((record.length as usize, bytes.len()), (length(number) + 5, length(number)));
-    assert!(bytes.iter().all(|&byte| byte == number as u8), "number {number}");
+    assert!(bytes.iter().all(|&byte| byte == number as u8), "packet {number}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Executor<'_> {
         change.access = Some(access);
         let range =
             if has(TRANSLATION) { range_of(rereg.start, rereg.length)? } else { mr.range.clone() };
-        // A PD can also be changed after the program has unmapped the range.
+        // A change of only the PD succeeds even if the program has unmapped the range.
         let memory =
             if has(TRANSLATION) || has(ACCESS) { Some(memory_of(&range, access)?) } else { None };
         if let Some((memory, offset)) = memory.as_ref().filter(|_| has(TRANSLATION)) {

@@ -23,8 +23,9 @@ impl Executor<'_> {
         Ok(Response::core(&ResizeCqResponse { cqe, reserved: 0 }).with_driver(&info))
     }
 
-    /// Changes the size of an SRQ, the limit of its event, or both. If the size changes, the response is the location of
-    /// the new ring. `has_buffer` is true if the command contains the address of a buffer for the response.
+    /// Changes the size of an SRQ, its event threshold, or both. If the size changes, the response is the location of
+    /// the new ring in the device file. `has_buffer` is true if the command contains the address of a buffer for the
+    /// response.
     pub(super) fn modify_srq(
         &mut self,
         modify: &ModifySrq,
@@ -36,7 +37,7 @@ impl Executor<'_> {
         if modify.attr_mask & !(MAX_WR | LIMIT) != 0 || has(MAX_WR) && !has_buffer {
             return Err(Errno::INVALID);
         }
-        // Then the engine has all posted receives that fit into its queue.
+        // After this call, the engine has all posted receives that fit into its queue.
         self.adapter.take_receives(self.objects);
         let hca = self.adapter.device.hca();
         let srq = self.objects.srqs.of(self.context, modify.srq_handle)?;

@@ -1,10 +1,13 @@
 //! The index of every switch, by which the switches of a rank are ordered.
 //!
-//! The first byte of an index is the rank. The other bytes are digits, counted from 1. Digit r belongs to the links
-//! between the ranks r - 1 and r: two switches joined by such a link differ only in this digit and the rank. A search
-//! starts at the first leaf. If the search finds a switch over a link, the switch gets the lowest unused value of the
-//! digit that belongs to this link. Indices are compared byte by byte. They order the leaves, and break ties between
-//! equally loaded neighbours.
+//! The first byte of an index is the rank of the switch. The other bytes are digits, counted from 1. Digit r belongs to
+//! the links between the ranks r - 1 and r.
+//!
+//! A search starts at the first leaf. When it finds a switch over a link, it copies the index of the switch from which
+//! it came. In the copy, it replaces the rank, and sets the digit of this link to the lowest value that makes the index
+//! unique.
+//!
+//! Indices are compared byte by byte. They order the leaves, and break ties between equally loaded neighbours.
 
 use std::collections::BTreeSet;
 
@@ -104,8 +107,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches from every root in turn. If no earlier search has found the root, it starts a new subtree. The number
-    /// of the subtree becomes the last digit of the root's index. This is not done in trees of two ranks, in which the
+    /// Searches from every root in turn. A root that no earlier search has found starts a new subtree. In trees of more
+    /// than two ranks, the number of the subtree becomes the last digit of the root's index. In trees of two ranks, the
     /// last digit already distinguishes the roots.
     fn start_at_roots(&mut self, subnet: &Subnet<'_>) {
         let mut subtree = 0u8;

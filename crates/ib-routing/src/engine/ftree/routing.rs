@@ -62,9 +62,9 @@ struct Walk {
     ports: Vec<u8>,
     /// The hops from each switch to the target.
     hops: Vec<u8>,
-    /// By family of switches (see [`Local::family`]): the least number of hops to the target from a switch of the
-    /// family at which the walk has descended. Another descent in the family improves no route, unless it starts with
-    /// fewer hops.
+    /// By family of switches (see [`Local::family`]): the hops to the target from the switch of this family from which
+    /// the walk has last descended. A descent from another switch of the family improves no route, unless that switch
+    /// has fewer hops to the target.
     settled: Vec<u8>,
     /// True if the walk may turn upwards. Upward turns follow the order of the groups, so the groups are then ordered
     /// even at switches from which the walk assigns no route.

@@ -85,9 +85,9 @@ pub(super) fn route_adapters(
 
 /// Determines the routes whose destinations are the switches.
 ///
-/// `connect_by` is a leaf. If it is given, and a switch above the leaves has no route to another switch, the switch
-/// forwards packets for the other switch to this leaf. All these packets turn upwards at the leaf, so they cannot close
-/// a credit loop.
+/// `connect_by` is an optional leaf, over which this function adds missing routes. A switch above the leaves forwards
+/// packets to this leaf if it has no route to their destination switch. All these packets turn upwards at the leaf, so
+/// they cannot close a credit loop.
 pub(super) fn route_switches<'a>(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

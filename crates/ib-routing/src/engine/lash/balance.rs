@@ -46,10 +46,10 @@ struct Balancer<'a> {
 /// Result of attempts to move pairs from a source layer to a target layer.
 #[derive(Clone, Copy, Default)]
 struct Tried {
-    /// Number of pairs at the start of the source's list that do not fit into the target.
+    /// Number of pairs at the start of the source layer's `pairs` that do not fit into the target layer.
     pairs: usize,
-    /// [`Layer::losses`] of the target during the attempts. If the target has lost further pairs since, all pairs are
-    /// tried again.
+    /// [`Layer::losses`] of the target layer during the attempts. If the target layer has lost further pairs since
+    /// then, all pairs are tried again.
     losses: usize,
 }
 

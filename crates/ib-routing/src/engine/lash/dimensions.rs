@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 
 use super::network::Network;
 
-/// Maximum number of dimensions. A network with more is treated as one without dimensions, because more dimensions
-/// do not improve the routes.
+/// Maximum number of dimensions. If a network has more, its dimensions are ignored, because they would not improve the
+/// routes.
 const MOST: usize = 64;
 
 /// The dimensions of a grid, and the coordinates of its switches.
@@ -118,8 +118,8 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // Links that are already in the same class are skipped. Their squares and triangles have other corners, at
-        // which the remaining links are joined.
+        // Two links that are already in the same class need not be joined. The other links of their square or triangle
+        // are joined at its other corners.
         if classes.find(first) == classes.find(second) {
             return;
         }
@@ -141,8 +141,8 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
     classes
 }
 
-/// Number of times that a link of one class and a link of another class meet at a switch. `squares` counts the links
-/// that are sides of a common square, so their dimensions differ. `bends` counts the links without a common square.
+/// Counts of the pairs of links that start at the same switch, one link of each of two classes. `squares` counts the
+/// pairs that are sides of a common square, so their dimensions differ. `bends` counts the other pairs.
 #[derive(Clone, Copy, Default)]
 struct Evidence {
     squares: u32,

@@ -12,14 +12,15 @@ use super::search::PathSearch;
 /// visit only a few turns.
 const EFFORT: usize = 1 << 20;
 
-/// If the cycle searches have visited more than this many turns since the last pair was placed, the layer is considered
-/// full.
+/// If the cycle searches have visited more than this many turns since a pair was last added to the layer, the layer is
+/// considered full.
 const PATIENCE: usize = 1 << 20;
 
 /// A method of filling the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recipe {
-    /// True if each layer first gets the pairs whose paths follow an orientation.
+    /// True if each layer first gets the pairs of switches whose shortest paths follow an [`Orientation`]. If false, a
+    /// search ([`PathSearch`]) chooses all paths.
     pub(super) oriented: bool,
     /// True if every second layer uses the mirrored orientation of the previous layer.
     pub(super) mirrored: bool,
@@ -104,7 +105,8 @@ fn first_root(network: &Network<'_>, number: usize) -> usize {
     }
 }
 
-/// Returns the switch with the most unplaced pairs; the lowest one if several have equally many.
+/// Returns the switch that occurs most often in `open`, the pairs that have no layer yet. If several switches occur
+/// equally often, returns the lowest one.
 fn neediest(switches: usize, open: &[(u16, u16)]) -> usize {
     let mut ends = vec![0u32; switches];
     for &(a, b) in open {

@@ -47,8 +47,8 @@ struct Step {
 /// A possible next channel. Lower choices are tried first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Choice {
-    /// State of the turn to the channel: 1 if the turn is missing in the layer, 2 if it was refused. Otherwise 0, even
-    /// at the first switch of a path, where there is no turn.
+    /// Rank of the turn to this channel: 0 if the layer contains the turn, 1 if it does not, 2 if the turn was refused.
+    /// Also 0 if the path starts with this channel, or if the switch already has a route and thus no other choice.
     rank: u8,
     dimension: u8,
     load: u32,
@@ -102,8 +102,8 @@ impl<'a> PathSearch<'a> {
             return true;
         }
         self.drop_added(0);
-        // A turn that closes a cycle even without the turns added for this pair will always close one, so it is refused
-        // from now on.
+        // Tries the failed turns again, now without the turns that were added for this pair. A turn that still closes a
+        // cycle will always close one, so it is refused from now on.
         for &(turn, from, to) in &self.failed {
             if self.graph.state(turn) == State::Absent {
                 if self.graph.insert(turn, from, to) {

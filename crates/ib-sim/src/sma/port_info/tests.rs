@@ -33,7 +33,7 @@ fn unchanged(info: PortInfo) -> PortInfo {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Start {
     Disabled,
-    /// The port at the other end of the link is disabled.
+    /// The port is enabled, but the port at the other end of the link is disabled.
     Polling,
     Init,
     Armed,

@@ -23,7 +23,7 @@ fn rates_are_chosen_as_opensm_does() {
     let by = |by| of(|code| Some(rate_within(by, RateCode(code), RateCode(7))?.0), 2..=14);
     let none = NONE;
     assert_eq!(by(Selector::GREATER), [7, 7, 7, 7, 7, none, none, none, none, 7, none, none, none]);
-    // These values follow the speeds. OpenSM orders 30 Gbit/s below 25 Gbit/s, so its values for LESS than 30 and 40
+    // This SA compares rates by speed. OpenSM orders 30 Gbit/s below 25 Gbit/s, so its results for LESS than 30 and 40
     // Gbit/s differ.
     assert_eq!(by(Selector::LESS), [none, 5, 19, 2, 11, 4, 7, 7, 7, 3, 7, 7, 7]);
     let mut only = [none; 13];

@@ -20,7 +20,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 #[non_exhaustive]
 pub enum ControlError {
     /// The control socket cannot be connected, or no reply was received in time.
-    #[error("{}: {source}", socket.display())]
+    #[error("control socket {}: {source}", socket.display())]
     Io {
         /// Path of the control socket.
         socket: PathBuf,
@@ -28,7 +28,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// The reply to a request is invalid.
-    #[error("{}: invalid reply: {what}", socket.display())]
+    #[error("control socket {}: invalid reply: {what}", socket.display())]
     Malformed {
         /// Path of the control socket.
         socket: PathBuf,

@@ -1,4 +1,5 @@
-//! Serves requests on the control socket of an RTRS server. They read and write its tree of statistics and controls.
+//! Serves requests on the control socket of an RTRS server, which read and write the server's tree of statistics and
+//! controls.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -97,9 +97,9 @@ fn socket_is_private_and_removed_with_the_program() {
     let dir = tempfile::tempdir().expect("a directory can be created");
     let socket = dir.path().join("control");
     // The socket file that an exited program has left is replaced.
-    drop(UnixListener::bind(&socket).expect("the path is free"));
+    drop(UnixListener::bind(&socket).expect("the socket can be bound"));
     let control = Control::open(Some(&socket), None).expect("the socket is free");
-    let mode = std::fs::metadata(&socket).expect("the file exists").permissions().mode();
+    let mode = std::fs::metadata(&socket).expect("the socket file exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let second = Control::open(Some(&socket), None).map(drop).expect_err("the socket is in use");
     assert!(matches!(&second, OpenError::Socket { path, .. } if *path == socket), "{second}");
@@ -107,7 +107,7 @@ fn socket_is_private_and_removed_with_the_program() {
     assert!(!socket.exists());
     std::fs::write(&socket, "a file").expect("the file can be written");
     Control::open(Some(&socket), None).map(drop).expect_err("the file is not a socket");
-    assert_eq!(std::fs::read(&socket).expect("the file exists"), b"a file");
+    assert_eq!(std::fs::read(&socket).expect("the file can be read"), b"a file");
 }
 
 #[test]

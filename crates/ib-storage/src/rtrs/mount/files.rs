@@ -21,7 +21,7 @@ use super::sources::Sources;
 /// The kernel must not cache attributes and entries, since sessions and paths change.
 const TTL: Duration = Duration::ZERO;
 
-/// The inode number of directory entries in `readdir`, which does not know the real numbers.
+/// The inode number of all directory entries that `readdir` returns. An entry gets its real number at its first lookup.
 const NO_NUMBER: INodeNo = INodeNo(0xffff_ffff);
 
 /// The FUSE file system that shows the tree.
@@ -36,7 +36,7 @@ pub(super) struct Files {
     ended: EndNotifier,
 }
 
-/// The inodes that the kernel knows.
+/// The inodes that the kernel references.
 struct Nodes {
     /// Paths by inode number, with the number of references that the kernel holds.
     by_number: BTreeMap<u64, (String, u64)>,

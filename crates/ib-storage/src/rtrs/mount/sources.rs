@@ -29,7 +29,7 @@ struct Source {
 }
 
 impl Sources {
-    /// Connects to all sockets. The programs that serve them may be restarted later.
+    /// Connects to all sockets. If a program is restarted later, the next request connects again.
     pub(super) fn connect(sockets: Vec<PathBuf>) -> Result<Self, ControlError> {
         let connect = |socket: PathBuf| {
             let client = ControlClient::connect(&socket)?;

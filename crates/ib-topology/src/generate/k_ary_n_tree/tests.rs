@@ -6,7 +6,7 @@ fn trees_have_the_sizes_of_the_definition() {
         let fabric = make(&format!("k-ary-n-tree {k} {n}")).expect("valid parameters");
         let (hosts, level) = (k.pow(n), k.pow(n - 1));
         let n = n as usize;
-        assert_eq!(counts(&fabric), (n * level, hosts, n * hosts), "{k} {n}");
+        assert_eq!(counts(&fabric), (n * level, hosts, n * hosts), "{k}-ary {n}-tree");
         assert!(connected(&fabric));
         assert_eq!(diameter(&fabric), 2 * (n - 1));
         for (index, &switch) in switches(&fabric).iter().enumerate() {

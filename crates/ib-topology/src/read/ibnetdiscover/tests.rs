@@ -26,7 +26,7 @@ Ca	2 "H-2000"		# "host"
 [2](2002) 	"S-1000"[2]		# lid 4 lmc 0 "leaf" lid 1 4xHDR
 "##;
 
-/// Changes one place in [`GOOD`], reads the result, and returns the error message.
+/// Replaces `from` with `to` in [`GOOD`], reads the result, and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the valid file contains {from:?}");
     let text = GOOD.replacen(from, to, 1);

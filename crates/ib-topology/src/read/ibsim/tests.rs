@@ -17,7 +17,7 @@ Hca	2 "host"
 [2]	"leaf"[2] w=3 s=7
 "##;
 
-/// Changes one place in [`GOOD`], reads the result, and returns the error message.
+/// Replaces `from` with `to` in [`GOOD`], reads the result, and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the valid file contains {from:?}");
     let text = GOOD.replacen(from, to, 1);

@@ -9,7 +9,7 @@ const GOOD: &str = r##"{ SW Ports:24 SystemGUID:0000000000000903 NodeGUID:000000
 { CA Ports:02 SystemGUID:0000000000000a00 NodeGUID:0000000000000a00 PortGUID:0000000000000a01 VenID:0002C9 DevID:1013 Rev:00000000 {host HCA-1} LID:0001 PN:01 } { SW Ports:24 SystemGUID:0000000000000903 NodeGUID:0000000000000900 PortGUID:0000000000000900 VenID:000002C9 DevID:CF080000 Rev:000000A0 {leaf} LID:0043 PN:01 } PHY=4x LOG=ACT SPD=25
 "##;
 
-/// Changes one place in [`GOOD`], reads the result, and returns the error message.
+/// Replaces `from` with `to` in [`GOOD`], reads the result, and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the valid file contains {from:?}");
     let text = GOOD.replacen(from, to, 1);

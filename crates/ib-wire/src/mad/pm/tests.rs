@@ -8,8 +8,8 @@ fn set_writes_the_selected_counters() {
         request.counter_select = CounterSelect(1 << bit);
         counters.write_selected(&request);
         let zeros: u32 = counters.to_bytes()[4..].iter().map(|byte| byte.count_zeros()).sum();
-        // The Set clears only the selected counter, so the number of zero bits is the width of this
-        // counter. The number also counts `counter_select2`, which the Set must not change.
+        // The Set clears only the selected counter, so `zeros` is the width of this counter in bits. The counted bytes
+        // include `counter_select2`, so the test fails if the Set changes it.
         let expected = match bit {
             1 | 2 | 7 | 8 => 8,
             9 | 10 => 4,

@@ -137,7 +137,8 @@ fn lid_routed_parts_at_both_ends_are_followed() {
     let id = (AttributeId::NODE_INFO, 0);
     let mut mad = directed_request(Method::GET, TransactionId(1), id, &[6, 7]);
     mad.set_dr_lids(11, 22);
-    // The SMP was routed by LID to the first switch, and is routed by LID after the last switch.
+    // The SMP arrives at the first switch of the directed route by LID routing. The switch at the end of
+    // the directed route routes the SMP by LID again.
     assert_eq!(receive(&mut mad, SWITCH, 4), HopAction::Forward(6));
     assert_eq!(receive(&mut mad, SWITCH, 2), HopAction::Forward(7));
     assert_eq!(receive(&mut mad, SWITCH, 3), HopAction::RouteByLid(22));

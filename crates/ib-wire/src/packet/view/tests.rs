@@ -90,7 +90,7 @@ fn errors_name_field_offset_and_value() {
     );
     assert_eq!(
         error_of(&[&short[..], &[0; 9]].concat()),
-        "21 bytes from byte 0 to the end: expected a multiple of 4"
+        "the packet has 21 bytes from the BTH at byte 0 to the end: expected a multiple of 4"
     );
     assert_eq!(
         error_of(&short[..11]),

@@ -13,7 +13,7 @@ use crate::cli::values::simulator;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places(pub Vec<PortSelection>);
 
-/// The options as parsed by clap, which loses the order of different options.
+/// The options as clap parses them: one list per option. The lists do not contain the order of different options.
 #[derive(Debug, Args)]
 struct Options {
     /// Attaches to ports of the running `ibfabric sim` with this name. May be repeated [default name: the value of

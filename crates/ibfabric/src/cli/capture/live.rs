@@ -118,8 +118,8 @@ pub struct StartArgs {
     /// runs as long as the capture.
     #[arg(short = 'w', long, value_name = "FILE")]
     pub pcap: PathBuf,
-    /// Stops the capture after `duration:S` seconds, at `filesize:KB` of 1000 bytes, or after `packets:N`.
-    /// May be repeated.
+    /// Stops the capture after S seconds (`duration:S`), after N packets (`packets:N`), or at a file size of KB
+    /// times 1000 bytes (`filesize:KB`). May be repeated.
     #[arg(short = 'a', long, value_name = "LIMIT:N", value_parser = end)]
     pub autostop: Vec<Limit>,
     /// Starts the next file, with a number and the time in its name, after `duration:S`, `filesize:KB` or

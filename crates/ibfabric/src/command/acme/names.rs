@@ -115,8 +115,8 @@ impl End {
         }
     }
 
-    /// Returns a path record whose destination is this port. All other fields are zero; for an IP address or a
-    /// name, all fields are zero.
+    /// For a port, returns a path record with this port as its destination and zeros in all other fields. For an IP
+    /// address or a name, returns a path record of zeros.
     pub(super) fn path_to(&self) -> PathRecord {
         match self {
             Self::Port { gid, lid } => {

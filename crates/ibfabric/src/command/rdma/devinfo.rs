@@ -1,4 +1,4 @@
-//! `rdma devinfo`: attributes of an HCA, and the counters of a running one.
+//! `rdma devinfo`: the attributes of an HCA, and its counters if a process has it open.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

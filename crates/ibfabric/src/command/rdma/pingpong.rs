@@ -217,7 +217,8 @@ fn connect(
     let connection = QpConnection {
         pkey: PKey::DEFAULT,
         access: AccessFlags::default(),
-        // The peer may be another program than ibfabric, so packets whose ICRC can be checked only partly are accepted.
+        // A peer other than ibfabric can send IPv4 identifications that the receiver does not know. So packets whose
+        // ICRC can be checked only in part are accepted.
         route: ib_link::Route { is_weak: true, ..route },
         path_mtu: args.adapter.mtu.unwrap_or(Mtu::B1024).min(most),
         dest_qp_num: peer.qpn,

@@ -27,8 +27,8 @@ use crate::failure::Failure;
 /// the socket buffers.
 const WINDOW: u32 = 256;
 
-/// The maximum sum of the windows of all connections, in packets. With many connections the sum is larger, since each
-/// window is at least [`LEAST_WINDOW`].
+/// The window that is divided equally among the queue pairs of the program, in packets. The share of a queue pair is
+/// raised to [`LEAST_WINDOW`] if it is less, and lowered to [`WINDOW`] if it is more.
 const MOST_PACKETS: u32 = 1024;
 
 /// The minimum window of a connection, in packets.
@@ -162,7 +162,7 @@ impl Stage {
     }
 
     /// Creates a protection domain for a new client, and returns it. The buffers and queue pairs that are created next
-    /// belong to it. The client cannot access memory of another protection domain, even with its rkey.
+    /// belong to it. The client cannot access memory of another protection domain, even if it knows the memory's rkey.
     pub(super) fn begin_session(&mut self) -> Result<PdId, Failure> {
         self.pd = self.device.hca().alloc_pd().map_err(Failure::unusable)?;
         Ok(self.pd)

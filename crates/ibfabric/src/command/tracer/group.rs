@@ -149,7 +149,7 @@ fn report(
         judgement: "",
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
-        // If the members are unknown, a tree that reaches no port is not good, since every group has a member.
+        // Every group has a member. So a tree that reaches no port is bad, even if the members are unknown.
         good: (members.is_some() || !deliveries.is_empty())
             && missing.is_empty()
             && twice.is_empty()

@@ -16,7 +16,7 @@ use crate::failure::{Failure, note};
 /// The SM runs for at least this virtual time after the console commands, so that it receives all traps.
 const FOLLOWS: Duration = Duration::from_secs(1);
 
-/// The SM runs for at most this virtual time after the console commands, even if it is not idle again.
+/// The SM runs for at most this virtual time after the console commands, even if it is not idle by then.
 const MOST_FOLLOWED: Duration = Duration::from_secs(600);
 
 /// The activity that an SM reports when it has no work.

@@ -80,7 +80,7 @@ pub(super) enum Below {
     Further,
 }
 
-/// The state that the walks keep for all switches and groups, as it is before the first walk.
+/// The initial state of all switches and groups, before the first walk.
 pub(super) struct State {
     pub(super) locals: Vec<Local>,
     /// By group: the kind of node at its far end.

@@ -99,8 +99,8 @@ impl Summary {
         }
     }
 
-    /// Returns the number of frames that are missing from all interfaces. The file counts the same losses at the
-    /// frames and in the interface statistics, so the larger count of each interface is used.
+    /// Returns the total number of lost frames, summed over the interfaces. The file records the same losses twice: as
+    /// drop counts of frames, and in the interface statistics. For each interface, the larger of these counts is used.
     fn lost_in_all(&self) -> u64 {
         let mut lost = self.lost.clone();
         for (interface, (_, statistics)) in &self.interfaces {

@@ -77,8 +77,8 @@ impl Control {
         Err(Failure::Unusable(format!("{peer} does not listen for the connections to measure")))
     }
 
-    /// Exchanges the keys of the queue pairs. Returns the server's buffer for each queue pair. The server
-    /// writes to the client's buffer, `own`.
+    /// Exchanges [`Keys`] for each queue pair. Returns the address and rkey of the server's buffer for each queue pair.
+    /// `own` is the client's buffer, to which the server writes.
     pub(in super::super) fn meet(
         &self,
         stage: &mut Stage,

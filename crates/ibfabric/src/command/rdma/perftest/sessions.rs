@@ -171,8 +171,8 @@ impl Sessions {
         self.sessions.values().flat_map(of)
     }
 
-    /// Replies to RDMA WRITEs of clients. Returns true if the server sent an RDMA WRITE, and an error for each client
-    /// to which posting failed. Destroys the objects of the failed clients.
+    /// Replies to RDMA WRITEs of clients. Returns true if the server sent an RDMA WRITE. Also returns an error for each
+    /// client to which no reply could be posted, disconnects these clients, and destroys their objects.
     pub(in super::super) fn watch(&mut self, stage: &mut Stage) -> (bool, Vec<Failure>) {
         let (mut moved, mut wrong) = (false, Vec::new());
         for (id, session) in self.sessions.iter_mut().filter(|(_, session)| session.is_watched()) {

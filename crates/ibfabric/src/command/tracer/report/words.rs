@@ -57,7 +57,7 @@ pub(in super::super) fn detail(
                 .to_owned()
         }
         Verdict::Observed { by: Witness::Counters } => {
-            format!("counted: the preceding switch sends out of port {}", hop.out)
+            format!("counted: the preceding switch sends packets out of port {}", hop.out)
         }
         Verdict::Observed { by: Witness::Cable } => {
             "a cable that carries management in both directions".to_owned()
