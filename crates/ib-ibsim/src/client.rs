@@ -179,7 +179,7 @@ impl Client {
         } else {
             format!("a client at node {node:?}")
         };
-        let explained = |error| match error {
+        let explained = |error: ClientError| match error {
             ClientError::Refused { server, what } => {
                 let what = format!("{what}: there is no such node, or no room for one more client");
                 ClientError::Refused { server, what }

@@ -48,7 +48,7 @@ pub enum Incoming {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The peer has closed the link.
+    /// The link is closed: the simulator has exited, or the device was removed.
     #[error("the link to {peer} is closed: the simulator has exited, or the device was removed")]
     Closed {
         /// The name of the peer: a simulator or a device.

@@ -98,7 +98,8 @@ pub enum Failure {
     /// The server does not respond to heartbeats.
     #[error("the server does not respond to heartbeats")]
     Heartbeat,
-    /// A request was in flight for longer than [`io_timeout`](super::ClientConfig::io_timeout). The value is the timeout.
+    /// A request was in flight for longer than [`io_timeout`](super::ClientConfig::io_timeout). The value is this
+    /// timeout.
     #[error("the server has not completed a request within {} s", .0.as_secs_f64())]
     IoTimeout(Duration),
     /// A work request has failed.
