@@ -24,8 +24,8 @@ function __fish_ibfabric_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c ibfabric -n "__fish_ibfabric_needs_command" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_needs_command" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -s h -l help -d 'Print help'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -s V -l version -d 'Print version'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "gen" -d 'Generates a fabric file'
@@ -54,8 +54,8 @@ ibnetdiscover\t'The output format of ibnetdiscover'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-links -d 'Fraction of the links between switches to omit, 0 to 1' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-switches -d 'Fraction of the switches to omit, 0 to 1. Hosts that lose all links are omitted, too' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l seed -d 'Seed of all random choices' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s g -l sm-port -l guid -d 'GUID of the SM\'s port [default: first linked port of the first HCA in the file]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s l -l lmc -d 'LMC: each HCA port gets 2^N LIDs [default: highest LMC in the fabric file]' -r
@@ -63,40 +63,40 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l guid2lid -d 
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l node-name-map -d 'File of names by node GUID, which replace the node descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l threads -d 'Number of threads [default: number of processors]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scope -d 'Pairs of ports whose packets the search for credit loops considers' -r -f -a "hosts\t'Packets from host to host'
-management\t'Also packets between hosts and switch port 0'
-everything\t'Also packets from switch to switch'"
+management\t'Packets from host to host, and packets between hosts and switch port 0'
+everything\t'All packets, including packets from switch to switch'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l sl2vl -d 'File of SL to VL mappings, in the format of OpenSM\'s opensm-sl2vl.dump [default: SL n on VL n]' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l seed -d 'Seed of the random bisections' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s R -l engine -l routing_engine -d 'Routing engines in order of preference: minhop, updn, ftree, lash, dor, file. minhop is the last resort unless no_fallback is in the list. auto: minhop; the SM then tries updn and lash if the routes of minhop have a credit loop [default: auto]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l seed -d 'Seed of the random bisections of --metrics' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s R -l engine -l routing_engine -d 'Routing engines in order of preference: minhop, updn, ftree, lash, dor, file. If all of them fail, minhop is used, unless no_fallback is in the list. auto selects minhop. With auto, the SM also tries updn and lash if the routes of minhop have a credit loop [default: auto]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s a -l root-guids -l root_guid_file -d 'File of GUIDs of root switches, or of HCAs attached to them (updn, ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s u -l cn-guids -l cn_guid_file -d 'File of port GUIDs of compute nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s G -l io-guids -l io_guid_file -d 'File of port GUIDs of I/O nodes (ftree)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s H -l max-reverse-hops -d 'Maximum number of hops in the reverse direction on a path to an I/O node (ftree) [default: 0]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s H -l max-reverse-hops -d 'Maximum number of upward hops after downward hops on a path to an I/O node (ftree) [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s i -l ignore-guids -d 'File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or the GUID of a port, which stands for the switch port linked to it' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s X -l guid-routing-order -d 'File of port GUIDs to route first, in this order' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s O -l port-search-ordering -d 'File of switch ports to try first, in this order. Each line has a switch GUID and its port numbers' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s X -l guid-routing-order -d 'File of port GUIDs whose LIDs are routed first, in the order of the file' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s O -l port-search-ordering -d 'File of the switch ports that are considered first when a port is chosen, in the order of the file. Each line has a switch GUID and port numbers' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s w -l hop-weights -d 'File of link weights, in hops. Each line has a switch GUID, a port number and a weight' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s m -l ids-guids -d 'File of identifiers that break ties between switches of equal rank (updn). Each line has a switch GUID and a number' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scatter-ports -d 'Selects randomly among the least loaded ports, with this seed; 0 disables it [default: 0]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scatter-ports -d 'Selects randomly among the least loaded ports, with this seed; 0 disables the random choice [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l lash-start-vl -d 'Lowest VL to use (lash) [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l virtual-lanes -d 'Number of data VLs of each link (lash) [default: 8]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s U -l lfts -l lfts_file -d 'File of forwarding tables to load (file)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s M -l lid-matrix -l lid_matrix_file -d 'LID matrix file to load (file)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l keep-lfts -d 'File of forwarding tables. Their entries are kept if their port is still a least-hop port (minhop, updn, dor)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s U -l lfts -l lfts_file -d 'File of forwarding tables that the engine loads (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s M -l lid-matrix -l lid_matrix_file -d 'LID matrix file that the engine loads (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l keep-lfts -d 'File of existing forwarding tables. An entry is kept if its port is still a least-hop port (minhop, updn, dor)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l dump-dir -l dump_files_dir -d 'Directory for OpenSM\'s dump files' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l html -d 'Writes an HTML report with drawings of the fabric, link loads and hops' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l lmc-esp0 -d 'Applies the LMC to enhanced switch ports 0 as well'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s r -l reassign-lids -d 'Reassigns all LIDs; ignores the LIDs of the fabric file and of --guid2lid'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l strict -d 'Requires every switch to reach every LID. By default, routes to LIDs of switches, and routes from switches without hosts, may be missing, since up/down routing may omit them'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l metrics -d 'Adds the effective bisection bandwidth and the contention of the shift pattern'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l metrics -d 'Also prints the effective bisection bandwidth and the contention of the shift pattern'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l quasi-ftree-indexing -d 'Starts the numbering of the tree at its first root (ftree)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s z -l connect-roots -d 'Connects root switches to each other (updn, ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l quasi-ftree-indexing -d 'Starts the indexing of switches at the roots instead of at the first leaf (ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s z -l connect-roots -d 'Also computes routes between root switches (updn), or from switches above the leaves to other switches (ftree)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-profile-switch-nodes -d 'Includes routes to switches in link load equalisation'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-shifting -d 'Starts the search for the least loaded port at another port for each LID'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-shifting -d 'Starts the search for the least loaded port one port further whenever the average number of LIDs per port grows by one'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l guid-routing-order-no-scatter -d 'Exempts the ports of --guid-routing-order from --scatter-ports'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s g -l sm-port -l guid -d 'GUID of the SM\'s port [default: first linked port of the first HCA in the file]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s l -l lmc -d 'LMC: each HCA port gets 2^N LIDs [default: highest LMC in the fabric file]' -r
@@ -104,34 +104,34 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l guid2lid -d 
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l node-name-map -d 'File of names by node GUID, which replace the node descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l threads -d 'Number of threads [default: number of processors]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l scope -d 'Pairs of ports whose packets the search for credit loops considers' -r -f -a "hosts\t'Packets from host to host'
-management\t'Also packets between hosts and switch port 0'
-everything\t'Also packets from switch to switch'"
+management\t'Packets from host to host, and packets between hosts and switch port 0'
+everything\t'All packets, including packets from switch to switch'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l sl2vl -d 'File of SL to VL mappings, in the format of OpenSM\'s opensm-sl2vl.dump [default: SL n on VL n]' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l seed -d 'Seed of the random bisections' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l seed -d 'Seed of the random bisections of --metrics' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s U -l lfts -l lfts_file -d 'File of forwarding tables: OpenSM\'s opensm-lfts.dump, or the output of ibroute' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l sl-file -d 'File of service levels by pair of switches, as `route --dump-dir` writes it for lash [default: SL 0 for all]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l lmc-esp0 -d 'Applies the LMC to enhanced switch ports 0 as well'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s r -l reassign-lids -d 'Reassigns all LIDs; ignores the LIDs of the fabric file and of --guid2lid'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l strict -d 'Requires every switch to reach every LID. By default, routes to LIDs of switches, and routes from switches without hosts, may be missing, since up/down routing may omit them'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l metrics -d 'Adds the effective bisection bandwidth and the contention of the shift pattern'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l metrics -d 'Also prints the effective bisection bandwidth and the contention of the shift pattern'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l name -d 'Name of the simulator; the value of `IBSIM_SOCKNAME` for clients' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device instead of on Unix sockets; the value of `IBSIM_SERVER_PORT` for clients. Clients get the free ports after it. Console: `sim ctl --port N`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l name -d 'Name of the simulator, which clients specify in `IBSIM_SOCKNAME`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device instead of on Unix sockets. Clients specify the port in `IBSIM_SERVER_PORT`, and use ports above it. Console: `sim ctl --port N`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l sm -d 'Runs an SM at the first host with these routing engines [default: auto]. READY is printed once the subnet is up. Control: `sm ctl --name NAME-sm`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l agents -d 'Runs agents for ibtracer and ibping on these nodes, separated by commas [default: all nodes]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l seed -d 'Seed of all random choices' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l script -d 'File of commands with times: lines of `at TIME COMMAND`' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l random-faults -d 'Injects N random faults within --random-time, and repairs them at its end' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l random-time -d 'Period of the random faults, such as 30s' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l addresses -d 'File of port IP addresses that replace the derived ones: lines of `GUID ADDRESS …`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l script -d 'File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l random-faults -d 'Injects N random faults within the time of --random-time, and repairs them at the end of that time' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l random-time -d 'Time within which --random-faults injects faults, such as 30s' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l addresses -d 'File of IP addresses of ports, which replace the addresses that the simulator assigns: lines of `GUID ADDRESS …`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s w -l pcap -d 'Writes all sent and lost packets to a pcapng file; - for standard output' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l log -d 'Log file; - for standard error' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l log-level -d 'Level of detail of --log' -r -f -a "events\t'Clients, links, port states, traps, commands and lost packets'
-datagrams\t'Also sent and delivered datagrams'
-hops\t'Also every packet at every port'"
+datagrams\t'Events, and sent and delivered datagrams'
+hops\t'Events, datagrams, and every packet at every port'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l record -d 'Records all input of clients and consoles in a file for --replay' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l replay -d 'Replays a file of --record without sockets, as fast as possible, and exits. With the same fabric, seed and script the log is the same' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l latency -d 'Latency of a packet from port to port, in addition to its transmission time' -r
@@ -140,42 +140,42 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s L -l linear-cap -d '`LinearFDBCap` of all switches: number of entries of their linear forwarding tables' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s M -l mcast-cap -d '`MulticastFDBCap` of all switches: number of entries of their multicast forwarding tables' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l response-timeout -d 'Time for a client to respond to a request that the simulator delivered to it. After this time the request is reported to its requester as failed' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -a "ctl" -d 'Sends commands to a running simulator'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l name -d 'Name of the simulator [default: from the environment, as for clients: `IBSIM_SERVER_PORT` (7070) if `IBSIM_SERVER_NAME` is set, otherwise `IBSIM_SOCKNAME` (sim)]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l port -d 'UDP port of the simulator: the value of `sim --port`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l json -d 'Prints one JSON object per command, each on a line of its own'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Sends commands to a running simulator'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l sim -d 'Simulates this fabric in the process, in virtual time. Other processes cannot attach to it' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the environment, as for libumad2sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l node -d 'Node of the simulated fabric that runs the SM [default: the first node; with --attach `SIM_HOST`]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l node -d 'Node of the simulated fabric that runs the SM [default: the first node; with --attach the value of `SIM_HOST`]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'Port of a local HCA, such as `mlx5_0:1` [default: first with an active link]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s g -l guid -d 'GUID of the local port, if --umad does not name one. With --attach it has to be the port of the node' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s g -l guid -d 'GUID of the local port. If --umad, --attach or --node selects the port, the GUID has to be that of this port' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s F -l config -d 'OpenSM configuration file; command-line options override it [default on a real port: /etc/opensm/opensm.conf, if it exists]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s c -l create-config -d 'Writes a configuration file with the settings of the other options, and exits' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s R -l engine -l routing_engine -d 'Routing engines in order of preference: minhop, updn, ftree, lash, dor, file. minhop is the last resort unless no_fallback is in the list. auto: minhop; the SM then tries updn and lash if the routes of minhop have a credit loop [default: auto]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s R -l engine -l routing_engine -d 'Routing engines in order of preference: minhop, updn, ftree, lash, dor, file. If all of them fail, minhop is used, unless no_fallback is in the list. auto selects minhop. With auto, the SM also tries updn and lash if the routes of minhop have a credit loop [default: auto]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s a -l root-guids -l root_guid_file -d 'File of GUIDs of root switches, or of HCAs attached to them (updn, ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s u -l cn-guids -l cn_guid_file -d 'File of port GUIDs of compute nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s G -l io-guids -l io_guid_file -d 'File of port GUIDs of I/O nodes (ftree)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s H -l max-reverse-hops -d 'Maximum number of hops in the reverse direction on a path to an I/O node (ftree) [default: 0]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s H -l max-reverse-hops -d 'Maximum number of upward hops after downward hops on a path to an I/O node (ftree) [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s i -l ignore-guids -d 'File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or the GUID of a port, which stands for the switch port linked to it' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s X -l guid-routing-order -d 'File of port GUIDs to route first, in this order' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s O -l port-search-ordering -d 'File of switch ports to try first, in this order. Each line has a switch GUID and its port numbers' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s X -l guid-routing-order -d 'File of port GUIDs whose LIDs are routed first, in the order of the file' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s O -l port-search-ordering -d 'File of the switch ports that are considered first when a port is chosen, in the order of the file. Each line has a switch GUID and port numbers' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s w -l hop-weights -d 'File of link weights, in hops. Each line has a switch GUID, a port number and a weight' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s m -l ids-guids -d 'File of identifiers that break ties between switches of equal rank (updn). Each line has a switch GUID and a number' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l scatter-ports -d 'Selects randomly among the least loaded ports, with this seed; 0 disables it [default: 0]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l scatter-ports -d 'Selects randomly among the least loaded ports, with this seed; 0 disables the random choice [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l lash-start-vl -d 'Lowest VL to use (lash) [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l virtual-lanes -d 'Number of data VLs of each link (lash) [default: 8]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s U -l lfts -l lfts_file -d 'File of forwarding tables to load (file)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s M -l lid-matrix -l lid_matrix_file -d 'LID matrix file to load (file)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l keep-lfts -d 'File of forwarding tables. Their entries are kept if their port is still a least-hop port (minhop, updn, dor)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s U -l lfts -l lfts_file -d 'File of forwarding tables that the engine loads (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s M -l lid-matrix -l lid_matrix_file -d 'LID matrix file that the engine loads (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l keep-lfts -d 'File of existing forwarding tables. An entry is kept if its port is still a least-hop port (minhop, updn, dor)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s l -l lmc -d 'LMC: each HCA port gets 2^N LIDs [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s P -l pconfig -d 'OpenSM partition file [default: all ports are full members of the default partition; on a real port /etc/opensm/partitions.conf, if it exists]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Z -l part-enforce -d 'Partition enforcement by switches: both, in, out or off [default: both]' -r
@@ -195,11 +195,11 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l name -d 'Name of the SM for `sm ctl` [default: sm]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l metrics -d 'Serves metrics for Prometheus at this TCP address. There is no authentication' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l perf-interval -d 'Interval in seconds at which the counters of all ports are read, for the metrics' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l standby -d 'Becomes standby if another SM is master, and takes over when the master fails. Otherwise an SM on a real port, or with --once, exits with status 2'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l quasi-ftree-indexing -d 'Starts the numbering of the tree at its first root (ftree)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s z -l connect-roots -d 'Connects root switches to each other (updn, ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l standby -d 'Becomes standby if another SM is master, and takes over when the master fails. Without this option, an SM on a real port, or with --once, then exits with status 2'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l quasi-ftree-indexing -d 'Starts the indexing of switches at the roots instead of at the first leaf (ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s z -l connect-roots -d 'Also computes routes between root switches (updn), or from switches above the leaves to other switches (ftree)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l port-profile-switch-nodes -d 'Includes routes to switches in link load equalisation'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l port-shifting -d 'Starts the search for the least loaded port at another port for each LID'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l port-shifting -d 'Starts the search for the least loaded port one port further whenever the average number of LIDs per port grows by one'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l guid-routing-order-no-scatter -d 'Exempts the ports of --guid-routing-order from --scatter-ports'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l lmc-esp0 -d 'Applies the LMC to enhanced switch ports 0 as well'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s r -l reassign-lids -d 'Reassigns all LIDs once; ignores the LIDs of the ports and of the cache'
@@ -212,15 +212,15 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l json -d 'Prints one JSON object, on a line of its own, each time the subnet comes up'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s e -l erase-log -d 'Truncates the log at startup'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Adds log flags: -v 0x04, -vv also 0x08, -vvv also 0x20'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s x -l honor-guid2lid -d 'Uses the LIDs of the cache also when it takes over from a failed master'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s x -l honor-guid2lid -d 'Uses the LIDs of the cache also when this SM takes over from a failed master'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s B -l daemon -d 'Runs in the background'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -f -a "ctl" -d 'Queries a running SM, or requests a sweep'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -l name -d 'Name of the SM: the value of `sm --name`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "status" -d 'Prints the state of the SM and the problems of the subnet'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "sweep" -d 'Starts a heavy sweep, and reloads the partition file'
@@ -230,9 +230,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_su
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Queries a running SM, or requests a sweep'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first with an active link]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s p -l port -d 'Port number of the HCA' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s p -l port -d 'Port number, at the HCA of -I' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the environment, as for libumad2sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node -d 'Node of the simulated fabric to attach to [default: `SIM_HOST`, or the first node]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node -d 'Node of the simulated fabric to attach to [default: with --attach the value of `SIM_HOST`, or the first node]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l sim -d 'Simulates this fabric in the process, in virtual time, with an SM at its first host and agents on all nodes' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s R -l engine -d 'Routing engines of the SM of --sim, in order of preference' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l commands -d 'File of commands for the fabric of --sim, one per line, executed once the subnet is up. The syntax is that of the console of `ibfabric sim`' -r -F
@@ -243,39 +243,39 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s g -l dgid -
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l pairs -d 'Traces the paths of a file. Each line has a source and a destination: LIDs, GIDs or port GUIDs' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mgid -d 'Traces the tree of the multicast group with this GID from the local port. The SA provides the MLID and the members. Members that the tree does not reach, or reaches twice, are reported' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mlid -d 'Traces the tree of this multicast LID, without a list of members' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d '`SM_Key`, for which the SA reveals the members of a group [default: 1]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d '`SM_Key` in the SA query for the members of the group; the SA returns them only with the right key [default: 1]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l from -d 'Source of the path: a LID, a GID or a port GUID [default: the local port]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l via -d 'Source of the forwarding tables and links' -r -f -a "direct\t'SMPs to the nodes, over directed routes'
 sa\t'Records of the SA (links, ports, forwarding tables): compares the fabric with the SM\'s view of it'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l error-probability -d 'Significance level: silence counts as a fault if the probability of its being chance is below P' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l error-probability -d 'Significance level: missing responses count as a fault if random packet loss would cause them with a probability of at most P' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l sl -d 'Service level of requests to agents' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s y -l mkey -d 'M_Key of nodes that require one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l window -d 'Maximum number of outstanding requests' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node-name-map -d 'File of names by node GUID, which replace the node descriptions' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node-name-map -d 'Node name map: file of node GUIDs with names, which are printed instead of the node descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l ports -d 'Ports that -v prints: ingress ports, or also egress ports' -r -f -a "in\t'Ingress ports'
 both\t'Ingress and egress ports'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l format -d 'Output format of the result' -r -f -a "text\t'Text'
 ibtracert\t'The output of ibtracert, for each path'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l suppress-traps -d 'Hides the traps that --commands cause from the SM of --sim'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l suppress-traps -d 'The SM of --sim does not receive the traps that --commands cause'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l all-pairs -d 'Traces the paths between all pairs of hosts that are registered with the SA'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l reverse -d 'Traces the reverse path as well'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Sends no requests to agents: prints the paths of the forwarding tables, which proves nothing'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l exact -d 'Counts, at each switch, the packets to exactly the destination LID by egress port'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Sends no requests to agents. Prints the paths of the forwarding tables, without a proof that packets take them'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l exact -d 'Verifies with port counters out of which port each switch sends packets to the destination LID. Takes some hundred requests per hop'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l grh -d 'Adds a GRH to requests to agents'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s v -l verbose -d 'Prints all hops of each path, with the evidence for each'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s v -l verbose -d 'Prints all hops of each path, with the evidence for each hop'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first with an active link]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s p -l port -d 'Port number of the HCA' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s p -l port -d 'Port number, at the HCA of -I' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the environment, as for libumad2sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l node -d 'Node of the simulated fabric to attach to [default: `SIM_HOST`, or the first node]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l node -d 'Node of the simulated fabric to attach to [default: with --attach the value of `SIM_HOST`, or the first node]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l host-name -d 'Host name in responses to ibping [default: name of the machine]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -f -a "devinfo" -d 'Prints the attributes and counters of the HCA at an address'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -f -a "serve" -d 'Serves `rdma bw` and `rdma lat`, and also `rping`, `ucmatose` and the programs of perftest'
@@ -286,7 +286,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_s
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l from -d 'Local address [default: first address of an active interface; a loopback address for peers on loopback]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l acm -d 'Queries this ACM service for paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l udp-port -d 'UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only' -r
@@ -294,15 +294,15 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s m -l mtu -d 'Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l busy-poll-us -d 'Microseconds to poll for events before the program sleeps' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s v -l verbose -d 'Prints the limits of the HCA, too'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s v -l verbose -d 'Also prints the limits and counters of the HCA'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l listen -d 'Local address to listen at [default: first address of an active interface]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l acm -d 'Queries this ACM service for paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l udp-port -d 'UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only' -r
@@ -310,30 +310,30 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s m -l mtu -d 'Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l busy-poll-us -d 'Microseconds to poll for events before the program sleeps' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s p -l port -d 'Port of `rdma_cm` for `rdma bw`, `rdma lat` and other clients of ibfabric, unless --listen has a port' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping-port -d 'Port of `rdma_cm` for rping' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l ucmatose-port -d 'Port of `rdma_cm` for ucmatose' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s p -l port -d '`rdma_cm` port for `rdma bw`, `rdma lat` and other clients of ibfabric, unless --listen has a port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping-port -d '`rdma_cm` port for rping clients' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l ucmatose-port -d '`rdma_cm` port for ucmatose clients' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s C -l messages -d 'Number of messages of ucmatose in each direction' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s S -l message-size -d 'Size of a message of ucmatose in bytes, or with the suffix K or M' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest -d 'Also serves this program of perftest 4.5-0.17 at --perftest-port. Its client has to be started with `-R`' -r -f -a "ib_write_bw\t'RDMA WRITE, bandwidth'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest -d 'Also serves clients of this program of perftest 4.5-0.17 at --perftest-port. The clients need the option `-R`' -r -f -a "ib_write_bw\t'RDMA WRITE, bandwidth'
 ib_read_bw\t'RDMA READ, bandwidth'
 ib_send_bw\t'SEND, bandwidth'
 ib_write_lat\t'RDMA WRITE, latency'
 ib_read_lat\t'RDMA READ, latency'
 ib_send_lat\t'SEND, latency'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-port -d 'Port of `rdma_cm` for perftest' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-size -d 'Message size of `ib_write_lat` in bytes, which its client does not transmit' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l exit-after -d 'Exits after N clients, with status 2 if the protocol of one of them was not recognised [default: never]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-port -d '`rdma_cm` port for perftest clients' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-size -d 'Message size of `ib_write_lat` in bytes. The client does not report it to the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l exit-after -d 'Exits after N clients, with status 2 if one of them violated its protocol [default: never]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping -d 'Also serves `rping` at --rping-port'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l ucmatose -d 'Also serves `ucmatose` at --ucmatose-port'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Prints received messages'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l from -d 'Local address [default: first address of an active interface; a loopback address for peers on loopback]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l acm -d 'Queries this ACM service for paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l udp-port -d 'UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only' -r
@@ -341,18 +341,18 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s m -l mtu -d 'Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l busy-poll-us -d 'Microseconds to poll for events before the program sleeps' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s p -l port -d 'Port of `rdma_cm` at the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s p -l port -d '`rdma_cm` port of the server' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s C -l count -d 'Number of pings' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s S -l size -d 'Size of a ping in bytes, or with the suffix K' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s v -l verbose -d 'Prints the pings'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s v -l verbose -d 'Prints the received data of each ping'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l from -d 'Local address [default: first address of an active interface; a loopback address for peers on loopback]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l acm -d 'Queries this ACM service for paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l udp-port -d 'UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only' -r
@@ -360,19 +360,19 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s m -l mtu -d 'Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l busy-poll-us -d 'Microseconds to poll for events before the program sleeps' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s p -l port -d 'Port of `rdma_cm` at the server' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s c -l connections -d 'Number of connections. The server has to expect as many' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s p -l port -d '`rdma_cm` port of the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s c -l connections -d 'Number of connections. A `ucmatose` server needs the same number in its option `-c`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s C -l messages -d 'Number of messages of ucmatose in each direction' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s S -l message-size -d 'Size of a message of ucmatose in bytes, or with the suffix K or M' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l from -d 'Local address [default: first address of an active interface; a loopback address for peers on loopback]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l acm -d 'Queries this ACM service for paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l udp-port -d 'UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only' -r
@@ -380,7 +380,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s m -l mtu -d 'Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l busy-poll-us -d 'Microseconds to poll for events before the program sleeps' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s p -l port -d 'TCP port on which the ends exchange their QPNs and addresses' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s s -l size -d 'Size of a message in bytes, or with the suffix K, M or G' -r
@@ -389,11 +389,11 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s c -l chk -d 'Verifies received data, like `ibv_rc_pingpong -c`. Both ends need this option'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l from -d 'Local address [default: first address of an active interface; a loopback address for peers on loopback]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l acm -d 'Queries this ACM service for paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l udp-port -d 'UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only' -r
@@ -401,9 +401,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s m -l mtu -d 'Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l busy-poll-us -d 'Microseconds to poll for events before the program sleeps' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s p -l port -d 'Port of `rdma_cm` at the server [default: 18516; with --perftest 18515]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s p -l port -d '`rdma_cm` port of the server [default: 18516; with --perftest 18515]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l op -d 'Operation to measure' -r -f -a "send\t'SEND'
 write\t'RDMA WRITE'
 read\t'RDMA READ'
@@ -415,13 +415,13 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s t -l tx-depth -d 'Maximum number of outstanding messages per queue pair' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s q -l qp -d 'Number of queue pairs' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l perftest -d 'The server is a program of perftest 4.5-0.17 with `-R`, such as `ib_write_bw`. Its operation, sizes and counts have to be equal to these options'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l quiet -d 'Prints errors only. `-q` is the number of queue pairs, as in perftest'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l perftest -d 'The server is a program of perftest 4.5-0.17 with `-R`, such as `ib_write_bw`. It needs the same operation, sizes and counts as this client'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l quiet -d 'Prints errors only. There is no short form, because `-q` is the number of queue pairs, as in perftest'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l from -d 'Local address [default: first address of an active interface; a loopback address for peers on loopback]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l attach -d 'Attaches the HCA to a port of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l acm -d 'Queries this ACM service for paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l udp-port -d 'UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only' -r
@@ -429,9 +429,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s m -l mtu -d 'Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l busy-poll-us -d 'Microseconds to poll for events before the program sleeps' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s p -l port -d 'Port of `rdma_cm` at the server [default: 18516; with --perftest 18515]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s p -l port -d '`rdma_cm` port of the server [default: 18516; with --perftest 18515]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l op -d 'Operation to measure' -r -f -a "send\t'SEND'
 write\t'RDMA WRITE'
 read\t'RDMA READ'
@@ -443,10 +443,10 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s t -l tx-depth -d 'Maximum number of outstanding messages per queue pair' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s q -l qp -d 'Number of queue pairs' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l perftest -d 'The server is a program of perftest 4.5-0.17 with `-R`, such as `ib_write_bw`. Its operation, sizes and counts have to be equal to these options'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l quiet -d 'Prints errors only. `-q` is the number of queue pairs, as in perftest'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l perftest -d 'The server is a program of perftest 4.5-0.17 with `-R`, such as `ib_write_bw`. It needs the same operation, sizes and counts as this client'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l quiet -d 'Prints errors only. There is no short form, because `-q` is the number of queue pairs, as in perftest'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "devinfo" -d 'Prints the attributes and counters of the HCA at an address'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "serve" -d 'Serves `rdma bw` and `rdma lat`, and also `rping`, `ucmatose` and the programs of perftest'
@@ -456,35 +456,35 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l attach -d 'Attaches to a port of the running `ibfabric sim` with this name: the port is the device of the program [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l node -d 'Node of the simulated fabric, with `:PORT` for a port other than the first; also an address, a GID or a LID. [default: the first host]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l roce -d 'IP address of this machine: the device of the program uses RoCEv2 over UDP' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l device -d 'Name of the device, as `ibv_devices` shows it' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l library -d 'Library that the program is started with. [default: beside `ibfabric`, or in `../lib/ibfabric`]' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l attach -d 'Attaches the program\'s HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, the value of `IBSIM_SOCKNAME`, or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l node -d 'Node of the simulated fabric, with `:PORT` for a port other than the first; or an address, a GID or a LID of a port. [default: the first host]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l roce -d 'Gives the program an HCA that uses RoCEv2 over UDP at this IP address of this machine' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l device -d 'Name of the program\'s HCA, as `ibv_devices` shows it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l library -d 'Library to preload into the program [default: beside `ibfabric`, or in `../lib/ibfabric`]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l env -d 'Prints the environment as shell commands instead of running a program'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "serve" -d 'Serves block devices to RNBD clients: of ibfabric and of Linux kernels'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server: of ibfabric or of a Linux kernel'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "serve" -d 'Serves block devices to the RNBD clients of ibfabric and of Linux kernels'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server, which is ibfabric or a Linux kernel'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "ctl" -d 'Prints statistics of a running program, and changes its paths'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until it is unmounted or receives a signal'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until the file system is unmounted or the program receives a signal'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l listen -d 'Local address to listen at, preferably on loopback or on a private network, with its port of `rdma_cm`. May be repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l export -d 'Device to export: a file, a block device, or memory of this size (mem:64M). May be repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s p -l port -d 'Port of `rdma_cm` for --attach, and for each --listen without a port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l listen -d 'Local address to listen at, preferably on loopback or on a private network, and its `rdma_cm` port. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l export -d 'Device to export: a file, a block device, or memory of the size SIZE, such as mem:64M. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s p -l port -d '`rdma_cm` port for --attach, and for each --listen without a port' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l queue-depth -d 'Queue depth of a session: maximum number of outstanding requests' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l max-io-size -d 'Maximum data size of a request, in bytes. Linux clients need chunks (data and headers) whose size is a power of two' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l max-io-size -d 'Maximum data size of a request, in bytes. For Linux clients, the sum of data and header sizes has to be a power of two, as by default' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l allow -d 'Network of accepted clients, as ADDR/BITS. May be repeated [default: all clients]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l control-socket -d 'Socket for `rtrs ctl` and `rtrs mount`, which print and change sessions and paths. Only this user can connect' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l control-socket -d 'Control socket to which `rtrs ctl` and `rtrs mount` connect, to print and change sessions and paths. Only the user of this program can connect' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l metrics -d 'Serves metrics for Prometheus at this TCP address. There is no authentication' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first. May be repeated [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l acm -d 'Queries this ACM service for names and paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l udp-port -d 'Local UDP port of RoCEv2. Ports other than 4791 are for tests only' -r
@@ -494,25 +494,25 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l key-file -d 'File with a shared key of at least 16 bytes, which both ends need. Linux does not support keys' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l no-always-invalidate -d 'Does not invalidate the rkeys of chunks after each request. This is faster, but a client can change written data while the server processes it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l path -d 'Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On a simulated fabric an end is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name that --acm resolves. Paths without a local end start at the ports of --node in turn' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l path -d 'Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name that --acm resolves. Paths without a local address start at the ports of --node in turn' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l device -d 'Name of the device at the server' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s p -l port -d 'Port of `rdma_cm` at the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s p -l port -d '`rdma_cm` port of the server' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l session -d 'Name of the session [default: from the names of the machine and process]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l policy -d 'Multipath policy: selects the path of a request' -r -f -a "round-robin\t'The paths in turn'
 min-inflight\t'The path with the fewest requests in flight'
 min-latency\t'The path with the shortest round trip of its last heartbeat'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l connections -d 'Number of connections per path [default: number of processors + 1]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l connect-timeout -d 'Maximum time in seconds until the device is open at startup' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l connect-timeout -d 'Time limit in seconds for opening the device at startup' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l reconnect-delay -d 'Delay in milliseconds before a failed path is reconnected' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l control-socket -d 'Socket for `rtrs ctl` and `rtrs mount`, which print and change sessions and paths. Only this user can connect' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l control-socket -d 'Control socket to which `rtrs ctl` and `rtrs mount` connect, to print and change sessions and paths. Only the user of this program can connect' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l metrics -d 'Serves metrics for Prometheus at this TCP address. There is no authentication' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first. May be repeated [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l acm -d 'Queries this ACM service for names and paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l udp-port -d 'Local UDP port of RoCEv2. Ports other than 4791 are for tests only' -r
@@ -534,53 +534,53 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l iodepth -d 'Number of outstanding requests per job' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l numjobs -d 'Number of jobs, all in one session. Each has its own part of the device for sequential access, and its own random offsets' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l runtime -d 'Run time in seconds' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l io-size -d 'Maximum number of bytes to read or write, or with the suffix K, M or G [default: no limit but --runtime]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l io-size -d 'Maximum number of bytes to read or write, with or without the suffix K, M or G [default: limited only by --runtime]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l size -d 'Size of the used part of the device, from its start, in bytes or with the suffix K, M or G [default: the whole device]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l start-delay -d 'Idle time in seconds before the benchmark starts' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l seed -d 'Seed of the random offsets' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l need-invalidation -d 'Requests the server to invalidate the rkey of each read, instead of invalidating it locally'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l trust-cache -d 'Assumes that a Linux server kept its unflushed writes if all paths were lost. Otherwise the next flush fails once, because those writes may be lost with the server. Servers of ibfabric report it themselves'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l trust-cache -d 'Trusts a Linux server to keep unflushed writes when all paths are lost. Without this option, the first flush after such a loss fails, because the server may have lost the writes. Servers of ibfabric report lost writes themselves'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l verify -d 'Writes blocks that contain their offset and a write count, and verifies blocks that are read'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -l socket -d 'Control socket of the program: the value of --control-socket of `rtrs serve`, `rtrs bench` or `nbd`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "get" -d 'Prints a file'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "set" -d 'Writes a value to a file, and waits until the change is complete'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "list" -d 'Lists a directory. Names of directories end with a slash'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "get" -d 'Prints a control file'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "set" -d 'Writes a value to a control file, and waits until the change is complete'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "list" -d 'Lists a directory of control files. Names of directories end with a slash'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "metrics" -d 'Prints the metrics that --metrics serves'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -l socket -d 'Control socket of a program. May be repeated: the mount shows the sessions of all programs' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -l socket -d 'Control socket of a program. Repeatable: the mount shows the sessions of all these programs' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "serve" -d 'Serves block devices to RNBD clients: of ibfabric and of Linux kernels'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server: of ibfabric or of a Linux kernel'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "serve" -d 'Serves block devices to the RNBD clients of ibfabric and of Linux kernels'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server, which is ibfabric or a Linux kernel'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Prints statistics of a running program, and changes its paths'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until it is unmounted or receives a signal'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until the file system is unmounted or the program receives a signal'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l path -d 'Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On a simulated fabric an end is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name that --acm resolves. Paths without a local end start at the ports of --node in turn' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l path -d 'Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name that --acm resolves. Paths without a local address start at the ports of --node in turn' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l device -d 'Name of the device at the server' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s p -l port -d 'Port of `rdma_cm` at the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s p -l port -d '`rdma_cm` port of the server' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l session -d 'Name of the session [default: from the names of the machine and process]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l policy -d 'Multipath policy: selects the path of a request' -r -f -a "round-robin\t'The paths in turn'
 min-inflight\t'The path with the fewest requests in flight'
 min-latency\t'The path with the shortest round trip of its last heartbeat'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l connections -d 'Number of connections per path [default: number of processors + 1]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l connect-timeout -d 'Maximum time in seconds until the device is open at startup' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l connect-timeout -d 'Time limit in seconds for opening the device at startup' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l reconnect-delay -d 'Delay in milliseconds before a failed path is reconnected' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l control-socket -d 'Socket for `rtrs ctl` and `rtrs mount`, which print and change sessions and paths. Only this user can connect' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l control-socket -d 'Control socket to which `rtrs ctl` and `rtrs mount` connect, to print and change sessions and paths. Only the user of this program can connect' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l metrics -d 'Serves metrics for Prometheus at this TCP address. There is no authentication' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first. May be repeated [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l acm -d 'Queries this ACM service for names and paths: a socket, or the TCP port of a host. `RDMA_CM_USE_IB_ACM=1` in the environment selects the service of this machine. If the service fails, the SA is queried' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l udp-port -d 'Local UDP port of RoCEv2. Ports other than 4791 are for tests only' -r
@@ -592,39 +592,39 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l socket -d 'Uni
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l listen -d 'TCP address for NBD clients, on loopback [default port: 10809]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l queue-depth -d 'Maximum number of outstanding requests of the device' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l need-invalidation -d 'Requests the server to invalidate the rkey of each read, instead of invalidating it locally'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l trust-cache -d 'Assumes that a Linux server kept its unflushed writes if all paths were lost. Otherwise the next flush fails once, because those writes may be lost with the server. Servers of ibfabric report it themselves'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l trust-cache -d 'Trusts a Linux server to keep unflushed writes when all paths are lost. Without this option, the first flush after such a loss fails, because the server may have lost the writes. Servers of ibfabric report lost writes themselves'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l read-only -d 'Exports the device read-only'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name. May be repeated [default name: as for clients of ibsim, `IBSIM_SOCKNAME` or sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l node -d 'Node of the preceding --attach, or of the only one. `:PORT` selects a port other than the first. May be repeated [default: first host]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'Port of a local HCA through umad, such as `mlx5_0:1`. Without a port all ports of the HCA are used, without a name all InfiniBand ports of the machine, as by ibacm. May be repeated. umad provides no queue pairs: addresses come from files only, and paths from the SA' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l socket -d 'Unix socket for clients. If neither --socket nor --listen is set, the option `server_mode` selects ibacm\'s usual endpoint: /run/ibacm-unix.sock, or a TCP port that is published in /run/ibacm.port' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name. May be repeated [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l node -d 'Node in the simulated fabric of the preceding --attach, or of the only --attach. `:PORT` selects a port other than the first. May be repeated [default: first host]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'Port of a local HCA through umad, such as `mlx5_0:1`. Without a port, the service uses all ports of the HCA. Without a name, it uses all InfiniBand ports of the machine, as ibacm does. May be repeated. umad provides no queue pairs, so addresses come from files only, and paths from the SA' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l socket -d 'Unix socket for clients. If neither --socket nor --listen is set, `server_mode` of the options file selects ibacm\'s usual endpoint: /run/ibacm-unix.sock, or a TCP port that is published in /run/ibacm.port' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l listen -d 'TCP address for clients; the usual port is 6125. At an address other than loopback, other machines can connect, too. There is no authentication' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l busy-poll-us -d 'Microseconds to poll for another request before the service sleeps. Clients whose requests arrive within this time do not wait for a wakeup' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l config -d 'Directory of the configuration files: `ibacm_opts.cfg` and `ibacm_addr.cfg`, or `acm_opts.cfg` and `acm_addr.cfg`' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s O -l options -d 'Options file; overrides the one in --config' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s A -l addresses -d 'File of local names and addresses; overrides the one in --config' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s O -l options -d 'Options file; overrides the options file in the directory --config' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s A -l addresses -d 'File of local names and addresses; overrides the address file in the directory --config' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l log -d 'Log file, or `stdout` or `stderr` [default: `log_file` of the options file, or standard error]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l metrics -d 'Serves metrics for Prometheus at this TCP address. There is no authentication' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l max-clients -d 'Maximum number of concurrent clients' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l systemd -d 'Uses the sockets that systemd passes (socket activation)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -f -a "ctl" -d 'Queries a running service, reloads its files or flushes its cache'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -l socket -d 'Socket of the service: the value of `acm --socket`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "status" -d 'Prints the endpoints with their multicast groups and counters, and the counters of the service'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "cache" -d 'Prints the cached names, addresses and paths'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "flush" -d 'Flushes the cache, except for entries that come from files'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "reload" -d 'Reloads the service\'s files, as SIGHUP does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "reload" -d 'Reads the configuration files of the service again, as SIGHUP does'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "metrics" -d 'Prints the metrics that --metrics serves'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Queries a running service, reloads its files or flushes its cache'
@@ -634,85 +634,85 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s f -l address-
 n\t'A name'
 l\t'A LID'
 g\t'A GID'
-u\t'An IP address, a name that the system resolves to one, or else a LID'"
+u\t'An IP address, a name that the system resolves to an IP address, or else a LID'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s s -l source -d 'Source address [default: chosen by the service]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s d -l destination -d 'Destination address; `node[1-3,7]` stands for several' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s P -l perf -d 'Prints counters: of the service by default, one per line with `col`, of endpoint N, of `all` endpoints, or of the endpoint with the address of -s (`s`)' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s S -l service -d 'Service to query: the path of a socket, which contains a `/`, or a host name. `node[1-3]` stands for several [default: the service of this machine]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s d -l destination -d 'Destination address; `node[1-3,7]` stands for four names' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s P -l perf -d 'Prints the counters of the service; `col` prints one counter per line. The value N selects endpoint N instead, `all` selects all endpoints, and `s` selects the endpoint with the address of -s' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s S -l service -d 'Service to query: the path of a socket, which contains a `/`, or a host name. `node[1-3]` stands for three hosts [default: the service of this machine]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s C -l repetitions -d 'Number of times that each path is resolved' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s A -l addresses -d 'Writes the names and addresses of local ports, or of a simulated port, to a file [default: `ibacm_addr.cfg`]' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s O -l options -d 'Writes an options file [default: `ibacm_opts.cfg`]. If there is a port, the options fit the size of the cluster that the SA reports' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s O -l options -d 'Writes an options file [default: `ibacm_opts.cfg`]. If the SA responds, the options fit the size of the cluster' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s D -l directory -d 'Directory of the files of -A and -O' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first with an active link]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s p -l port -d 'Port number of the HCA' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s p -l port -d 'Port number, at the HCA of -I' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the environment, as for libumad2sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l node -d 'Node of the simulated fabric to attach to [default: `SIM_HOST`, or the first node]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l node -d 'Node of the simulated fabric to attach to [default: with --attach the value of `SIM_HOST`, or the first node]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s v -l verify -d 'Verifies each path: sends it through the service to the SA, which has to return the same path'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s c -l cached -d 'Resolves from the cache of the service only'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s V -l verbose -d 'Prints more details'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s R -l engine -d 'Routing engines in order of preference. auto: minhop, then updn and lash if its routes have a credit loop' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s R -l engine -d 'Routing engines in order of preference. auto: minhop, then updn and lash if the routes of minhop have a credit loop' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l seed -d 'Seed of all random choices' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l script -d 'File of console commands with times: lines of `at TIME COMMAND`' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l name -d 'Name of the simulator; the value of `IBSIM_SOCKNAME` for clients, and of `--attach`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l script -d 'File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l name -d 'Name of the simulator, which clients specify in `IBSIM_SOCKNAME` or with `--attach`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l size -d 'Size of the device disk0, in bytes or with the suffix K, M, G or T' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l nbd -d 'NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the user\'s directory for sockets, or for temporary files]' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l nbd -d 'NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the directory `XDG_RUNTIME_DIR`, or else in the directory for temporary files]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l http -d 'Address of the web page: 127.0.0.1 or `::1` [default: 127.0.0.1 and any free port]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s w -l pcap -d 'Writes the packets of all queue pairs to a pcapng file, and reports the number of lost packets' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l pcap-payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l pcap-payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l pcap-ring -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l no-http -d 'Disables the web page'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s R -l engine -d 'Routing engines in order of preference. auto: minhop, then updn and lash if its routes have a credit loop' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s R -l engine -d 'Routing engines in order of preference. auto: minhop, then updn and lash if the routes of minhop have a credit loop' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l seed -d 'Seed of all random choices' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l script -d 'File of console commands with times: lines of `at TIME COMMAND`' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l name -d 'Name of the simulator; the value of `IBSIM_SOCKNAME` for clients, and of `--attach`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l script -d 'File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l name -d 'Name of the simulator, which clients specify in `IBSIM_SOCKNAME` or with `--attach`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l size -d 'Size of the device disk0, in bytes or with the suffix K, M, G or T' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s w -l pcap -d 'Writes the packets of disk0\'s queue pairs, which the self-test captures, to a pcapng file' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l pcap-payload -d 'Bytes of payload to capture of each message, 0 to 4096' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l json -d 'Prints the results of all checks as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "list" -d 'Lists the programs of this user that can be captured, with their queue pairs and captures'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program.  The program writes the file itself in a low-priority thread, until `capture stop`, until a limit is reached, or until the program exits. Packets that this thread cannot write in time are overwritten, counted and reported'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "change" -d 'Changes the filters of a running capture'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "stop" -d 'Stops captures, and reports what their files contain'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "read" -d 'Prints the packets of a capture file of any program'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "correlate" -d 'Matches the packets that both ends captured, and reports where messages spend their time'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "correlate" -d 'Matches the packets that both ends captured, and reports the parts of message latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l pid -d 'Process ID; required if several programs can be captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l device -d 'Address of an HCA of the process [default: all HCAs]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l messages -d 'Prints the last messages of this queue pair, which are recorded without a capture. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l messages -d 'Prints the last messages of this queue pair. Programs record them even if no capture runs. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l pid -d 'Process ID; required if several programs can be captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l device -d 'Address of an HCA of the process [default: all HCAs]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l qpn -d 'Captures only this queue pair; 1 for GMPs. May be repeated [default: all]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l peer -d 'Captures only queue pairs that are connected to this IP address, GID or LID, and datagrams from and to it. May be repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l service -d 'Captures only queue pairs that are connected to this port of `rdma_cm`; from 0x10000, to this service ID. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l service -d 'Captures only queue pairs that are connected to this `rdma_cm` port. A number from 0x10000 on is a service ID. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l direction -d 'Captures only sent or only received packets' -r -f -a "send\t'From the HCA'
 receive\t'To the HCA'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l opcode -d 'Captures only packets with this opcode: its code, or words of its name such as `rdma write`. May be repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l payload -d 'Bytes of payload to capture of each message. MADs are captured whole' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l payload -d 'Maximum number of payload bytes to capture per message. MADs are captured whole' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l buffer-size -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l trigger -d 'Waits for an event: `error` (the queue pair fails), `retransmission`, or `drop` (a received packet has no effect). Then writes the packets before the event and N packets after it, and stops the capture of this queue pair' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l keep -d 'Number of packets before the event of --trigger to write per queue pair [default: all in the ring buffer]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l trigger -d 'Waits for an event: `error` (the queue pair fails), `retransmission`, or `drop` (the HCA drops a received packet). Then writes the packets before the event and N packets after it, and stops the capture of this queue pair' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l keep -d 'Number of packets per queue pair to write from the time before the event of --trigger [default: all in the ring buffer]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s w -l pcap -d 'File to write, in pcapng format; - for standard output, such as a pipe to tshark. With - the command runs as long as the capture' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s a -l autostop -d 'Stops the capture after `duration:S` seconds, at `filesize:KB` of 1000 bytes, or after `packets:N`. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s a -l autostop -d 'Stops the capture after S seconds (`duration:S`), after N packets (`packets:N`), or at a file size of KB times 1000 bytes (`filesize:KB`). May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s b -l ring-buffer -d 'Starts the next file, with a number and the time in its name, after `duration:S`, `filesize:KB` or `packets:N`. `files:N` keeps only the last N files. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l pid -d 'Process ID; required if several programs can be captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l device -d 'Address of an HCA of the process [default: all HCAs]' -r
@@ -720,16 +720,16 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 receive\t'To the HCA'
 both\t'Both directions'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l opcode -d 'Captures only packets with this opcode: its code, or words of its name; `all` for all packets. May be repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l payload -d 'Bytes of payload to capture of each message' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l payload -d 'Maximum number of payload bytes to capture per message' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l pid -d 'Process ID; required if several programs can be captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l device -d 'Address of an HCA of the process [default: all HCAs]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l json -d 'Prints one JSON object per capture, each on a line of its own'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l qpn -d 'Prints only packets from or to this queue pair number (QPN). May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l opcode -d 'Prints only packets with this opcode: its code, or words of its name such as `rdma write`. May be repeated' -r
@@ -740,27 +740,27 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l count -d 'Stops after N printed packets' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l json -d 'Prints one JSON object per packet, each on a line of its own'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s v -l verbose -d 'Prints all header fields, on several lines'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l qpn -d 'Considers only connections of this queue pair number. May be repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l from -d 'Measures the time from each event of this kind to the next event of --to, such as `qp 0x11 receive SEND`. The direction may be followed by SEND, WRITE, READ, ATOMIC, response, ACK, NAK or the name of a packet such as `SEND middle`; if it is not, any packet matches. A leading `file 1` or `file 2` distinguishes queue pairs with equal numbers' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l from -d 'Measures the time from each event of this kind, such as `qp 0x11 receive SEND`, to the next event of --to. The direction may be followed by SEND, WRITE, READ, ATOMIC, response, ACK, NAK or the name of a packet such as `SEND middle`. Without such a word, the event is any packet in this direction. A leading `file 1` or `file 2` distinguishes queue pairs with equal numbers' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l to -d 'Event at which the measured time ends' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l html -d 'Writes an HTML page with a timeline, histograms and tables' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l udp-port -d 'UDP port of RoCEv2 in addition to 4791. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l messages -d 'Lists all messages. Takes 136 bytes of memory per message'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l json -d 'Prints the result as one JSON object'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "list" -d 'Lists the programs of this user that can be captured, with their queue pairs and captures'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program.  The program writes the file itself in a low-priority thread, until `capture stop`, until a limit is reached, or until the program exits. Packets that this thread cannot write in time are overwritten, counted and reported'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "change" -d 'Changes the filters of a running capture'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "stop" -d 'Stops captures, and reports what their files contain'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "read" -d 'Prints the packets of a capture file of any program'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "correlate" -d 'Matches the packets that both ends captured, and reports where messages spend their time'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "correlate" -d 'Matches the packets that both ends captured, and reports the parts of message latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand completions" -s q -l quiet -d 'Prints errors only: no results, notes or progress. The exit status has the result'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand completions" -s v -l verbose -d 'Prints more details. May be repeated: after the details of a command, also its run time and peak memory'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand completions" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand completions" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma run rtrs nbd acm acme up selftest capture completions help" -f -a "gen" -d 'Generates a fabric file'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma run rtrs nbd acm acme up selftest capture completions help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
@@ -789,14 +789,14 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "pingpong" -d 'Exchanges messages in round trips, interoperable with `ibv_rc_pingpong`'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "lat" -d 'Measures latency'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "serve" -d 'Serves block devices to RNBD clients: of ibfabric and of Linux kernels'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server: of ibfabric or of a Linux kernel'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "serve" -d 'Serves block devices to the RNBD clients of ibfabric and of Linux kernels'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server, which is ibfabric or a Linux kernel'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "ctl" -d 'Prints statistics of a running program, and changes its paths'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until it is unmounted or receives a signal'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until the file system is unmounted or the program receives a signal'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from acm" -f -a "ctl" -d 'Queries a running service, reloads its files or flushes its cache'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "list" -d 'Lists the programs of this user that can be captured, with their queue pairs and captures'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program.  The program writes the file itself in a low-priority thread, until `capture stop`, until a limit is reached, or until the program exits. Packets that this thread cannot write in time are overwritten, counted and reported'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "change" -d 'Changes the filters of a running capture'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "stop" -d 'Stops captures, and reports what their files contain'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "read" -d 'Prints the packets of a capture file of any program'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "correlate" -d 'Matches the packets that both ends captured, and reports where messages spend their time'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "correlate" -d 'Matches the packets that both ends captured, and reports the parts of message latency'

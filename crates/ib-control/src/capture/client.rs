@@ -29,7 +29,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The program does not respond. Holds the name of its socket.
-    #[error("the program at socket @{0} did not respond within {} s", PATIENCE / 1000)]
+    #[error("the program at socket @{0} did not respond within {seconds} s", seconds = PATIENCE / 1000)]
     Silent(String),
     /// The program has disconnected. Holds the name of its socket.
     #[error("the program at socket @{0} has disconnected")]
