@@ -245,7 +245,7 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
             let report: Value = serde_json::from_reader(output)?;
             for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
                 let values = if is_on { &mut found.on } else { &mut found.off };
-                // `captured` stays empty, because the client, which counts the captured packets, has exited.
+                // `captured` remains empty, because the client, which counts the captured packets, has exited.
                 values.push(self::number(&report["latency_us"][key]));
             }
         }

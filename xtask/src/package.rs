@@ -1,7 +1,7 @@
 //! Builds packages that need no compiler: a static program, a tarball, a Debian package, a Python wheel and an image.
 //!
 //! Only the program is linked statically, so one build of the dependencies serves the program and the libraries.
-//! The preload library stays dynamic: it is loaded into programs that use the system's C library.
+//! The preload library remains dynamic: it is loaded into programs that use the system's C library.
 
 mod check;
 mod components;

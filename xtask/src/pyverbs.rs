@@ -202,7 +202,7 @@ impl Lab {
             Layer::Ethernet => vec!["--roce", "127.0.0.1"],
             Layer::Infiniband => vec!["--attach", &name, "--node", "host-1"],
         };
-        // The tests over RoCEv2 run in a new network namespace. The tests over InfiniBand stay in the namespace of this
+        // The tests over RoCEv2 run in a new network namespace. The tests over InfiniBand run in the namespace of this
         // task, because the simulator listens there.
         let mut command = match layer {
             Layer::Ethernet => {

@@ -306,7 +306,7 @@ impl Regions {
         if mr.windows > 0 { Err(RegionError::InUse(mr.windows)) } else { Ok(mr) }
     }
 
-    /// Changes a region. If any change is invalid, the region stays the same.
+    /// Changes a region. If any change is invalid, the region remains the same.
     pub(crate) fn reregister(
         &mut self,
         id: MrId,

@@ -322,8 +322,8 @@ impl Client {
     pub fn leave(&self) {
         if self.sockets.is_attached() && !self.left.swap(true, Ordering::Relaxed) {
             let _turn = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
-            // ibsim does not clear IsSM when a client disconnects, so other SMs would go on
-            // querying this port.
+            // ibsim does not clear IsSM when a client disconnects, so other SMs would ctotinue on
+            // query this port.
             if self.is_sm.swap(false, Ordering::Relaxed) {
                 let duty = Control::new(self.number, kind::SET_IS_SM, &0_u32.to_ne_bytes());
                 if self.sockets.send_control(&duty.to_bytes()).is_ok() {

@@ -375,7 +375,7 @@ impl Requester {
         Some(transaction)
     }
 
-    /// Returns the next datagram to send. Outstanding requests that have a MAD to send take turns. If there are none,
+    /// Returns the next datagram to send. Outstanding requests that have a MAD to send take turns. If no such request exists,
     /// the next request of `backlog` is admitted to the window.
     fn poll_ready(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(low) = self.ready.pop_front() {

@@ -280,7 +280,7 @@ impl FabricState {
         Some(from)
     }
 
-    /// Returns the tables of a port for writing. Creates the initial tables if there are none.
+    /// Returns the tables of a port for writing. Creates the initial tables if the port has no tables.
     pub(crate) fn tables_mut(&mut self, port: PortId) -> &mut Tables {
         let hop = self.hop_node(self.port(port).node);
         self.port_mut(port).tables_mut(hop.kind, hop.ports)

@@ -139,7 +139,7 @@ impl OpenPorts {
     }
 
     /// Returns an open port that has had an event since this function last returned it; `None` if
-    /// there is none.
+    /// no port has had an event.
     pub(crate) fn next_woken(&mut self) -> Option<PortId> {
         loop {
             let port = self.woken.pop_front()?;

@@ -308,7 +308,7 @@ impl Port {
         }
     }
 
-    /// Starts a new epoch of the link, because the link has gone up or down. Returns the packets
+    /// Starts a new epoch of the link, because the state of the link has changed. Returns the packets
     /// that waited in the output queues.
     pub(crate) fn restart_link(&mut self, up: bool, powered: bool, now: Instant) -> Vec<u32> {
         self.epoch = self.epoch.wrapping_add(1);
@@ -334,7 +334,7 @@ impl Port {
         }
     }
 
-    /// Returns the tables of the port for writing. Creates the initial tables if there are none.
+    /// Returns the tables of the port for writing. Creates the initial tables if the port has no tables.
     pub(crate) fn tables_mut(&mut self, kind: NodeKind, node_ports: u8) -> &mut Tables {
         let number = self.number;
         self.tables.get_or_insert_with(|| Box::new(Tables::new(kind, number, node_ports)))

@@ -409,8 +409,8 @@ impl Discovery {
                 let info = self.found.port(port_index).info.as_ref();
                 info.is_none_or(|info| info.port_state == PortState::INIT)
             };
-            // If this port is in Init, but its peer was not in Init when queried, the link has gone down and come up
-            // since. Then the peer is queried again.
+            // If this port is in Init, but its peer was not in Init when queried, the link was down in
+            // between. Then the peer is queried again.
             if !init(port_index) || init(peer) {
                 return;
             }

@@ -67,7 +67,7 @@ pub enum Witness {
     CombinedRoute,
     /// The counters of the switch, or of the ports at the other ends of its cables, show the packets.
     Counters,
-    /// A directed-route SMP passed the cable of a channel adapter (CA). This is sufficient, because all packets from
+    /// A directed-route SMP passed the cable of a CA. This is sufficient, because all packets from
     /// this port of the CA take the cable.
     Cable,
 }
@@ -97,7 +97,7 @@ impl Observations {
         self.all.get(&probe)
     }
 
-    /// Returns the observation of a probe for an update. If there is none, inserts an empty one.
+    /// Returns the observation of a probe for an update. If the probe has no observation, inserts an empty one.
     pub(crate) fn entry(&mut self, probe: Probe) -> &mut Observation {
         self.all.entry(probe).or_default()
     }

@@ -161,7 +161,7 @@ fn port_goes_down_with_hca_and_up_with_next() {
     // When another HCA attaches to the port, the SM activates the port again.
     let mut server = lab.server("host-2", &[]);
     lab.measured(&small);
-    // If the server exits cleanly, its HCA detaches, but the port stays up.
+    // If the server exits cleanly, its HCA detaches, but the port remains up.
     server.signal("TERM");
     assert!(!lab.console(&["attached"]).contains("adapter"));
     assert!(!lab.console(&["dump", "host-2"]).contains("Down"));

@@ -323,7 +323,7 @@ fn standard_input_is_read() {
 fn closed_standard_output_is_no_error() {
     let directory = Directory::new();
     let mut many = sample();
-    // The capture file has so many sections that the output exceeds the buffer of the pipe.
+    // The capture file has enough sections that the output exceeds the buffer of the pipe.
     while many.len() < 2_000_000 {
         many.extend(sample());
     }

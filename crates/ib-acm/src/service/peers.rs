@@ -27,7 +27,7 @@ use crate::Address;
 use crate::cache::{BindResult, NO_GROUP, PeerKey, SaRoute, Timestamp, is_assigned_by_sm};
 
 /// Two GIDs that were confirmed with the same LID within this time are assumed to belong to the same port. If more time
-/// lies between the confirmations, the GID that was confirmed earlier is checked.
+/// passes between the confirmations, the GID that was confirmed earlier is checked.
 const SHARED_LID: Duration = Duration::from_secs(1);
 
 /// Result of a check whose timer expired.

@@ -33,7 +33,7 @@ fn region_gives_access_only_while_it_is_open() {
     pair.sides[1].hca.close_mr(mr).unwrap();
     memory.fill(0, 4096, 0).unwrap();
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);
-    // `reopen_mr` increments the lowest byte of the key. The previous key stays invalid.
+    // `reopen_mr` increments the lowest byte of the key. The previous key remains invalid.
     let next = pair.sides[1].hca.reopen_mr(mr).unwrap();
     assert_eq!((next >> 8, next as u8), (key >> 8, (key as u8).wrapping_add(1)));
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);

@@ -276,7 +276,7 @@ fn run(seed: u64) -> Tally {
     let run = match scenario {
         0 | 1 => {
             // Cables are pulled one by one until 40 % are pulled. Then they are plugged in again, in a different order.
-            // In scenario 1, a quarter of all cables is pulled at the start and stays unplugged.
+            // In scenario 1, a quarter of all cables is pulled at the start and remains unplugged.
             let thinned = if scenario == 1 { cables.len() / 4 } else { 0 };
             let mut run = Run::new(&fabric, seed, config, &[]);
             let missing = cables.split_off(cables.len() - thinned);

@@ -358,7 +358,7 @@ impl Tracer {
         }
     }
 
-    /// Returns a combined-route probe from the preceding switch over the link of a hop; `None` if there is none.
+    /// Returns a combined-route probe from the preceding switch over the link of a hop; `None` if no such probe exists.
     ///
     /// If the table of the switch routes `target` over the link, the destination of the probe is `target`. Otherwise
     /// all paths over the link use the probe that `counted` contains for the link. If `counted` contains none, fails

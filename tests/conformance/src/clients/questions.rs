@@ -25,7 +25,7 @@ pub struct Actors {
     pub other: Switch,
 }
 
-/// A channel adapter.
+/// A CA.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The host's name in the net file.

@@ -248,7 +248,7 @@ fn all_lids_of_a_port_can_be_cached() {
         for (to, lid) in lids.iter().zip([20, 21]) {
             assert_eq!(net.find(0, to).map(|path| path.dlid), Ok(lid));
         }
-        // While clients request the routes to both LIDs, these routes stay cached. They are refreshed as rarely as
+        // While clients request the routes to both LIDs, these routes remain cached. They are refreshed as rarely as
         // others.
         let before = net.counters(0).sa_queries;
         for _ in 0..60 {

@@ -56,7 +56,7 @@ const STARTS: [Start; 14] = [
 /// Messages of the peer, calls of the consumer, and the expiration of a timer.
 ///
 /// * "other": the field differs from that of the connection.
-/// * "by adapter": the REJ contains the GUID of the peer's HCA instead of the local communication ID.
+/// * "by HCA": the REJ contains the GUID of the peer's HCA instead of the local communication ID.
 /// * "last": no retransmission is left.
 const STIMULI: [&str; 32] = [
     "REQ",
@@ -68,7 +68,7 @@ const STIMULI: [&str; 32] = [
     "REJ of REQ, id 0",
     "REJ of REQ",
     "REJ of REP",
-    "REJ by adapter",
+    "REJ by HCA",
     "MRA of REQ",
     "MRA of REP",
     "DREQ",
@@ -226,7 +226,7 @@ fn apply(cm: &mut Cm, id: ConnectionId, stimulus: &str) -> Result<(), CmError> {
         "REJ of REQ, id 0" => rej(own, 0, ReferencedMessage::REQ),
         "REJ of REQ" => rej(own, PEER, ReferencedMessage::REQ),
         "REJ of REP" => rej(own, PEER, ReferencedMessage::REP),
-        "REJ by adapter" => {
+        "REJ by HCA" => {
             let mut rej = Rej {
                 local_comm_id: PEER,
                 info_length: 8,

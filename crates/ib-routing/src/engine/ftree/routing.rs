@@ -29,7 +29,7 @@ use walk::Climb;
 /// The loads of all links, and the routes assigned so far.
 pub(super) struct Router<'a> {
     subnet: &'a Subnet<'a>,
-    /// The base matrix; `None` while the routes to channel adapters are determined.
+    /// The base matrix; `None` while the routes to CAs are determined.
     base: Option<Base<'a>>,
     groups: Vec<Group>,
     links: Vec<Link>,

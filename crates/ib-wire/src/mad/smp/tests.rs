@@ -78,7 +78,7 @@ fn every_hop_pointer_and_direction_has_its_action() {
 }
 
 /// Checks that `receive` writes arrival port 5 to the return path of a request, at the entry of the current hop. All
-/// other entries stay unchanged, as do both paths of responses and of dropped SMPs.
+/// other entries remain unchanged, as do both paths of responses and of dropped SMPs.
 fn check_paths(before: &Mad, after: &Mad, action: HopAction) {
     let pointer = usize::from(before.hop_pointer());
     let mut path = *before.return_path();
