@@ -53,8 +53,8 @@ pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     }
 }
 
-/// Returns true if an SM that wins the election against this SM is still in a discovery. That SM will become a standby
-/// SM and wait for the handover.
+/// Returns true if an SM in state Discovering outranks this SM. The other SM becomes a standby SM first, and this master
+/// hands the subnet over to it.
 pub(crate) fn better_is_coming(own: &SmInfo, found: &DiscoveredSubnet) -> bool {
     found.managers.values().any(|info| info.state == SmState::DISCOVERING && info.outranks(own))
 }

@@ -28,7 +28,8 @@ pub(crate) struct ManagedSubnet {
     /// GUIDs of switches whose LFT once differed from the blocks that the SM wrote. The SM reads back each block that
     /// it writes to them.
     pub(crate) read_back: BTreeSet<Guid>,
-    /// True if this SM has not brought the subnet up since it started, became a standby SM, or called `forget_tables`.
+    /// True until this SM brings the subnet up. The start of the SM, the change to a standby SM and `forget_tables` set
+    /// it again.
     pub(crate) is_fresh: bool,
 }
 

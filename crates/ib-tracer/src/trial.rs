@@ -35,7 +35,7 @@ pub(crate) enum Sample {
     Control { number: u32, is_answer: bool },
 }
 
-/// Result of the trial of a combined-route probe.
+/// Result of a trial, which repeats a combined-route probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Requests are outstanding.

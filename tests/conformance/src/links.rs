@@ -110,7 +110,7 @@ impl<'a> Scene<'a> {
             ("directed routes reach every port", Self::directed_routes),
             ("every node returns its counters by LID", Self::counters),
             ("OpenSM returns the path between two ports", Self::path),
-            ("OpenSM returns all nodes (Debian's umad library: only one)", Self::table),
+            ("OpenSM returns all nodes; through Debian's umad library, one of them", Self::table),
             ("two clients exchange messages of up to 100,000 bytes", Self::messages),
             ("the umad link reads the NodeInfo of the local node", Self::umad),
         ];

@@ -163,9 +163,9 @@ const ENDPOINT: usize = HEADER_LENGTH + EndpointInfo::LENGTH;
 fn of(opcode: &ClientOpcode, status: &ClientStatus) -> &'static str {
     match *opcode {
         _ if *status != ClientStatus::SUCCESS => " or more",
-        ClientOpcode::RESOLVE => " and 72 for each of 1 to 8 addresses",
-        ClientOpcode::PERF_QUERY => " and 8 for every counter",
-        _ => ", 80 of an endpoint and 64 for each of its addresses",
+        ClientOpcode::RESOLVE => " and 72 bytes for each of 1 to 8 addresses",
+        ClientOpcode::PERF_QUERY => " and 8 bytes for each counter",
+        _ => ", 80 bytes for an endpoint and 64 bytes for each of its addresses",
     }
 }
 

@@ -231,7 +231,8 @@ impl Peers {
         }
     }
 
-    /// Rejects a claim, because the checked peer has responded.
+    /// Rejects the claim that caused this check: that the peer has lost its address or LID to another peer. The peer has
+    /// responded.
     pub(super) fn reject_claim(cx: &mut Context<'_>, check: PeerCheck) {
         let (address, other) = match check.claim {
             None | Some(Claim::Released(_)) => return,

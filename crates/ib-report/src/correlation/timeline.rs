@@ -71,7 +71,7 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
         let _ = write!(
             summary,
             ", <strong>{} not drawn</strong>: the timeline draws a regular sample of at most {} messages, and at most {ROWS} pairs of \
-             queue pairs. It omits messages whose first packet has no send time by the first file's clock",
+             queue pairs. It omits messages whose time of the first packet is unknown on the clock of the first file",
             html::count(all - shown),
             html::count(DRAWN as u64)
         );

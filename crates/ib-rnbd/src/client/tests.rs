@@ -247,7 +247,7 @@ fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
     while let Some(out) = client.poll_transmit() {
         let answer = server.handle(session, (out.direction, out.data_length), out.header());
         let Response::Immediate(errno, mut bytes) = answer else {
-            panic!("the client has sent a command")
+            panic!("expected a message of the client, found a command with data")
         };
         match bytes.len() {
             36 => bytes[5..].fill(0xa5),

@@ -294,9 +294,9 @@ impl Client {
         self.completions.push_back(Completion { id, user, outcome, cpu });
     }
 
-    /// Completes the requests that wait for a fence, if no path will be reconnected: the session is closing, or the
-    /// client has stopped reconnecting after failures. If the user later reconnects a path, the client requests the
-    /// fences over it. Until the server has confirmed the fences, the chunks of the requests remain in use.
+    /// Completes the requests that wait for a fence, if the client does not reconnect paths: the session is closing, or
+    /// the client has given up after failures. The chunks of these requests remain in use until the server has confirmed
+    /// the fences. The client asks for the confirmation over the next path that the user reconnects.
     pub(super) fn give_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_over =
             |path: &Path| matches!(path.state, PathState::Disconnected | PathState::Closing);

@@ -126,7 +126,7 @@ fn print_problems(
         }
         writeln!(
             out,
-            "--sm-port with a GUID of one of these nodes' ports routes them as a separate subnet"
+            "to route these nodes as a separate subnet, give --sm-port the GUID of a port of one of them"
         )?;
     }
     let Reachability { unreachable, first, looping_lids, loops, .. } = &report.reach;

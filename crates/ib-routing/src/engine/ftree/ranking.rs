@@ -58,8 +58,7 @@ impl Ranks {
         let deepest = of.iter().copied().filter(|&rank| rank != UNRANKED).max().unwrap_or(0);
         if deepest == 0 {
             return unsuitable(format_args!(
-                "all {switches} switches are at rank 0, as far from the channel adapters as any; \
-                 expected leaves below the roots"
+                "all {switches} switches are at rank 0; expected leaves at a rank below the roots"
             ));
         }
         let leaf = match ports.iter().find(|port| port.role == Role::Compute) {
