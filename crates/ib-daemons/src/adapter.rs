@@ -26,11 +26,11 @@ pub struct PortOptions {
     pub acm: Option<String>,
 }
 
-/// Opens an HCA at a local IP address. When the HCA first drops a packet because of a UDP checksum of zero, a message
-/// names the sender.
+/// Opens an HCA at the local IP address in `options`. When the HCA first drops a packet because of a UDP checksum of
+/// zero, a message names the sender.
 ///
 /// # Errors
-/// Fails if the HCA cannot be opened at the address.
+/// Fails if the HCA cannot be opened at this IP address.
 pub fn open(options: DeviceOptions) -> Result<Device, DaemonError> {
     let mut device = Device::open(options).map_err(DaemonError::failed)?;
     let mut was_reported = false;

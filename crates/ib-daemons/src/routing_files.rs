@@ -40,8 +40,8 @@ pub struct EngineFiles {
     pub connect_roots: bool,
     /// True if link balancing also counts routes to switches.
     pub port_profile_switch_nodes: bool,
-    /// True if the load shifts the start of the scan for the least used port. The scan starts one port further for each
-    /// LID that the candidate ports carry on average.
+    /// True if the scan of the candidate ports for the least used one starts at a shifted port. The shift is the mean
+    /// number of LIDs that each candidate port carries already.
     pub port_shifting: bool,
     /// Seed of the random choice among the least used ports; with 0 or `None` the choice is not random.
     pub scatter_ports: Option<u64>,

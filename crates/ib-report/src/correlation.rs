@@ -109,7 +109,7 @@ fn figures(findings: &Findings) -> String {
             "packets captured",
             &[
                 ("overwritten", known(counts.overwritten)),
-                ("sent and received", known(counts.noted)),
+                ("total sent and received", known(counts.noted)),
                 ("other frames", html::count(counts.foreign)),
             ],
         );

@@ -10,7 +10,7 @@
 //! | `figures` | the verdict, the figures, the problems and the notes of a routed fabric |
 //! | `charts` | histograms of hops and link loads |
 //! | `worst` | the table of the most loaded links |
-//! | `scale` | the classes of link load, their colours' names and the legend |
+//! | `scale` | the classes of link load, their names, and the legend of the drawing |
 //! | `drawing` | the fabric: data for the page's script, and a static picture for browsers without script |
 //! | `graph`, `layout` | the graph of switches, and the position of each switch |
 //! | `html` | escaping, numbers and templates |

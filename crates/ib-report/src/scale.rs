@@ -73,8 +73,9 @@ impl Scale {
             })
             .collect();
         format!(
-            "<p>Routes over a link, as a multiple of the mean of {} routes per link, with the number \
-            of directed links:</p>\n<ol class=\"legend\">{items}</ol>",
+            "<p>Each class is a range of link loads: routes over a link, divided by the mean of {} \
+            routes per link. The bold number counts the directed links of the class.</p>\n\
+            <ol class=\"legend\">{items}</ol>",
             html::decimal(self.mean, 1)
         )
     }

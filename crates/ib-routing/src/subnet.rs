@@ -60,7 +60,8 @@ pub struct Switch {
     first_peer: u32,
 }
 
-/// The switch or host to which an end port is linked or belongs.
+/// The node at an end port. For port 0 of a switch, this is the switch itself. For any other end port, it is the node
+/// at the far end of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// The end port is port 0 of this switch.

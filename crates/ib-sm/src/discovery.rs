@@ -57,8 +57,8 @@ pub(crate) struct Discovery {
     waiting: usize,
     faults: Vec<Fault>,
     crowded: bool,
-    /// Ports with a changed link. The first step of a partial discovery, which queries the changed nodes, collects
-    /// them. `None` in later steps and in a full discovery.
+    /// Ports whose links went down or came up. The first step of a partial discovery queries the changed nodes, and
+    /// adds these ports. `None` in later steps and in a full discovery.
     changed_ports: Option<ChangedPorts>,
     /// True for a partial discovery.
     partial: bool,

@@ -146,8 +146,8 @@ impl Disk {
         self.origin
     }
 
-    /// Returns the memory of a disk in memory; `None` for a file. The caller may read data from
-    /// this memory directly.
+    /// Returns the memory that holds the data of the disk, if [`Disk::in_memory`] created it. Returns
+    /// `None` for a file or block device. The caller may read data from this memory directly.
     #[must_use]
     pub const fn memory(&self) -> Option<&Arc<Memory>> {
         match &self.kind {

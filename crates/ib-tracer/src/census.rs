@@ -26,8 +26,11 @@ use crate::fabric_model::{Entry, FabricModel, Link};
 use crate::path::{NodeNumber, PacketFate};
 use crate::probes::{CombinedRoute, Probes};
 
-/// Minimum timeout of the packets of a burst, unless the configured timeout is shorter. The tracer reads the counters
-/// when every packet of the burst has been answered or has timed out.
+/// Lower limit of the timeout of the packets of a burst.
+///
+/// The timeout is a tenth of the configured timeout, but at least this value. If the configured timeout is below this
+/// value, the configured timeout is used. The tracer reads the counters when every packet of the burst has been
+/// answered or has timed out.
 const MIN_BURST_TIME: Duration = Duration::from_millis(20);
 
 /// Maximum number of tries of a census, each with two bursts. The census ends earlier if two successive tries find the
@@ -168,7 +171,8 @@ impl Censuses {
     /// Starts the next queued census, and returns its probe and its first requests. Returns `None` if a census is
     /// running or none is queued.
     ///
-    /// If the list of requests is empty, no counters can be read, and the census has already ended without a result.
+    /// If the switch has no port whose counters can be read, the returned list of requests is empty. The census has
+    /// then already ended with `Outcome::Known(None)`.
     pub(crate) fn poll(
         &mut self,
         model: &FabricModel,

@@ -76,7 +76,7 @@ const LAST_MULTICAST: u16 = 0xfffe;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(pub u64);
 
-/// Counters of a client.
+/// Counters of a [`Tracer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracerCounters {
     /// Number of requests without a response after all attempts.
@@ -361,7 +361,7 @@ impl Tracer {
         &self.model
     }
 
-    /// Returns the counters of the client.
+    /// Returns the counters of the tracer.
     #[must_use]
     pub fn counters(&self) -> TracerCounters {
         TracerCounters {

@@ -17,7 +17,7 @@ pub const PREFIX_ROUTES: &str = "paths to other subnets are not supported";
 /// Why several multicast groups cannot share a LID.
 pub const ONE_LID_EACH: &str = "every multicast group has a LID of its own";
 /// Why `do_mesh_analysis`, an option of the lash engine, is refused.
-pub const MESHES: &str = "lash routes meshes without an analysis";
+pub const MESHES: &str = "lash detects the dimensions of meshes without this option";
 /// Why a prefix for lines in the system log is refused.
 pub const NO_SYSLOG: &str = "nothing is written to the system log";
 /// What to use instead of OpenSM's console.

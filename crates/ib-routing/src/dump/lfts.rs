@@ -159,8 +159,8 @@ struct Reader<'a> {
     /// By switch that lists LIDs again with different ports: line and message of the first such entry, and the number
     /// of further such entries.
     repeated: BTreeMap<SwitchId, (u32, String, usize)>,
-    /// If LIDs have another port GUID than on an earlier line: the first such line, its message, and the number of such
-    /// lines.
+    /// Entries whose LID had another port GUID in an earlier entry: line number and message of the first of these
+    /// entries, and the number of all of them. `None` if there are none.
     owners: Option<(u32, String, usize)>,
 }
 

@@ -35,8 +35,10 @@ use component::*;
 /// Maximum number of paths in a response.
 const MAX_PATHS: usize = 1 << 20;
 
-/// `Preference` of paths whose SLID and DLID have different offsets from the first LID that the request admits. Paths
-/// with equal offsets have 0, the best preference. The values are those of OpenSM.
+/// `Preference` of a path if its SLID and its DLID have different offsets. The offset of a LID counts from the first
+/// LID of the same port that the request admits.
+///
+/// Paths with equal offsets have the `Preference` 0, which is the best. Both values are those of OpenSM.
 const BETWEEN_OFFSETS: u8 = 2;
 
 /// All valid MTUs.

@@ -9,7 +9,7 @@ pub(super) struct Nothing;
 
 impl Backing for Nothing {
     fn submit(&mut self, _: u64, command: Command, _: &[u8]) {
-        unreachable!("{command:?} was submitted while another owner uses the device");
+        unreachable!("{command:?} was submitted while other code uses the device");
     }
 
     fn poll(&mut self) -> Option<(u64, Errno)> {

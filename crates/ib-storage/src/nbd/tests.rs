@@ -99,8 +99,8 @@ impl Lab {
         let mut files = Vec::new();
         let until = self.server.interests(&mut files).min(until);
         let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
-        // After the wait, the caller writes more data as a client, so the wait is short even if no
-        // descriptor is ready.
+        // The calling thread is also the client, so the client cannot send during the wait. Therefore
+        // the wait is short even if no descriptor is ready.
         let limit = until.since(clock::now()).min(Duration::from_millis(1));
         poll::wait_any_for(&mut files, limit).expect("the descriptors can be polled");
     }

@@ -1,5 +1,5 @@
-//! Tests RTRS between HCAs of a simulated InfiniBand fabric in virtual time. Paths connect GIDs
-//! over two links.
+//! Tests RTRS between HCAs of a simulated InfiniBand fabric in virtual time. Client and server have
+//! two ports each. Each RTRS path connects the GIDs of a client port and a server port.
 
 mod lab;
 #[allow(dead_code, reason = "the tests of fabrics share it")]

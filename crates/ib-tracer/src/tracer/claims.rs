@@ -222,8 +222,10 @@ fn prefix(path: &Path, count: usize) -> Path {
     Path { hops: path.hops[..count].to_vec(), stop: Stop::Uncompared { why } }
 }
 
-/// Returns the end of a path that the SA records do not contain: `Uncompared` with the reason `why` if the path
-/// arrives, or else `stop`.
+/// Returns the end of a path that the nodes report and the SA records do not contain. `stop` is the end that the nodes
+/// report.
+///
+/// If `stop` is `Arrived`, returns `Uncompared` with the reason `why`. Otherwise returns `stop`.
 fn uncompared(stop: &Stop, why: &str) -> Stop {
     match stop {
         Stop::Arrived => {

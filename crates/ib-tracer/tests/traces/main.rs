@@ -281,7 +281,7 @@ fn wrong_and_malformed_responses_are_reported() {
     assert!(matches!(bad, Some(Verdict::Inconsistent { .. })), "{trace:?}");
     // The lowest bit of status 7 is not meant as the Busy bit, so the tracer must not retry the request.
     assert_eq!(lab.counters.traffic.retries, 0, "{:?}", lab.counters);
-    // The agent does not know the arrival port.
+    // The changed response states that the agent does not know the port at which the request arrived.
     lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.data_mut()[0] = ib_tracer::UNKNOWN_PORT;

@@ -25,7 +25,7 @@ fn newest_job_of_each_kind_is_written() {
     writer.write(
         Kind::Dumps,
         Box::new(move || {
-            begun.send(()).expect("the test keeps the receiver `began`");
+            begun.send(()).expect("the test waits until the job has begun");
             wait.recv().expect("the test sends the start signal");
             first.send(1).expect("the test keeps the receiver `written`");
             vec!["disk full".to_owned()]

@@ -161,7 +161,8 @@ impl BlockPair {
         Ok(Self { client_ports, server_ports, remote, device, rtrs, exports, events })
     }
 
-    /// Adds the resolved path from the client's host with number `index` to the server's host with the same number.
+    /// Adds an RTRS path to the client's session. It leads from the client's host with number `index` to the server's
+    /// host with the same number. `path` is the PathRecord of the SA for these two hosts.
     ///
     /// # Errors
     /// Fails if there are too many paths, or if the MTU code is unknown.

@@ -118,8 +118,8 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // Two links that are already in the same class need not be joined. The other links of their square or triangle
-        // are joined at its other corners.
+        // If `first` and `second` are already in the same class, this corner can be skipped. Every square or triangle
+        // with this corner has other corners, and there the remaining links of the figure are joined to the class.
         if classes.find(first) == classes.find(second) {
             return;
         }

@@ -165,17 +165,22 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
         // No other tables that may be programmed have fewer unreachable pairs than the chosen tables.
         let lost = |it: TableQuality| (it.unreachable_host_pairs, it.unreachable);
         assert!(lost(quality) <= lost(other), "{}", context());
-        // If the chosen tables have a credit loop, no other tables that may be programmed reach as many pairs without a
-        // loop.
+        // If the chosen tables have a credit loop, so do all other tables that may be programmed and have as few
+        // unreachable pairs as the chosen tables.
         if lost(quality) == lost(other) && other.credit_loops == 0 {
             assert_eq!(quality.credit_loops, 0, "{}", context());
         }
     }
 }
 
-/// Checks that alarms are raised exactly for tables with credit loops or unreachable pairs. An alarm about credit loops
-/// must name a candidate exactly if some candidate reaches at least as many pairs without a loop. An alarm about
-/// unreachable pairs must name a candidate exactly if some candidate reaches more pairs.
+/// Checks that alarms are raised exactly if the tables in the switches have credit loops or unreachable pairs.
+/// `quality` is the quality of these tables.
+///
+/// * An alarm about credit loops must name a candidate without credit loops that has no more unreachable pairs than
+///   these tables.
+/// * An alarm about unreachable pairs must name a candidate that has fewer unreachable pairs than these tables.
+///
+/// If there is no such candidate, the alarm must name none.
 fn check_alarms(
     quality: Option<TableQuality>,
     alarms: &[TableAlarm],

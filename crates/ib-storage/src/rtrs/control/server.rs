@@ -1,4 +1,4 @@
-//! Serves requests on the control socket of an RTRS server, which read and write the server's tree of statistics and
+//! Serves the control socket of an RTRS server. Requests read and write entries of the server's tree of statistics and
 //! controls.
 
 use std::os::fd::{AsFd, BorrowedFd};

@@ -124,8 +124,8 @@ impl Router<'_> {
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
-    /// Turns upwards at a root: climbs from each switch below the root. Advances `Local::turn`, and starts with the
-    /// downward group that has this index.
+    /// Turns upwards at a root: climbs from each switch below the root. First advances the root's `Local::turn`. Then
+    /// starts with the downward group that has the index `Local::turn`.
     fn turn_at_root(&mut self, at: usize, how: Climb) -> bool {
         let mut served = false;
         self.locals[at].advance_turn();
