@@ -16,7 +16,7 @@
 //!
 //! Client and server have two sets of files with the same effect. One has the names and formats of IBTRS, the
 //! predecessor of RTRS (README of "\[PATCH v4 14/25\] ibtrs: a bit of documentation"). The other has those of Linux
-//! 6.1, below `/sys/devices/virtual`.
+//! 6.1, below `/sys/devices/virtual`. Statistics that neither of them has are in the set of IBTRS only.
 
 use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;

@@ -33,8 +33,7 @@ pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Opt
 }
 
 /// Names of the console commands that are not among [`Command::NAMES`], for error messages.
-const PRINTING_COMMANDS: &str =
-    "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
+const OTHER_COMMANDS: &str = "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
 
 /// Executes a command line. Returns the reply, and the command if it was passed to the fabric, even if it failed: a
 /// replay must repeat failed commands, since the fabric's log contains them.
@@ -83,7 +82,7 @@ fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
         Err(mut error) => {
             if error.expected == Command::NAMES {
                 error.expected =
-                    format!("{}, {PRINTING_COMMANDS}", Command::NAMES.replace(" or ", ", "));
+                    format!("{}, {OTHER_COMMANDS}", Command::NAMES.replace(" or ", ", "));
             }
             return (Reply::failed(error), None);
         }

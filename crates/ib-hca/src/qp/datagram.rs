@@ -32,7 +32,10 @@ pub(super) fn receive(
     let Some(wr) = receives.take(context, hca) else {
         return hca.counters.drop(DropReason::NoReceive);
     };
-    let header = if route.is_global { grh(route, packet.payload.len()) } else { [0; GRH] };
+    // Bytes from the BTH to the ICRC.
+    let immediate = packet.header(Header::ImmDt).map_or(0, <[u8]>::len);
+    let length = 12 + 8 + immediate + packet.payload.len().next_multiple_of(4) + 4;
+    let header = if route.is_global { grh(route, length as u16) } else { [0; GRH] };
     let (pd, sges) = (context.pd, wr.data.sges());
     let before = hca.regions.scatter(pd, sges, 0, &header);
     let after = hca.regions.scatter(pd, sges, GRH, packet.payload);
@@ -70,14 +73,14 @@ pub(super) fn receive(
     hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event || has_failed);
 }
 
-/// Returns the GRH of a received datagram. For IPv4, it is 20 zero bytes and an IPv4 header, as in Linux. Only the
-/// version, IHL, TOS, TTL, protocol and addresses of the IPv4 header are set.
-fn grh(route: &Route, payload: usize) -> [u8; GRH] {
+/// Returns the GRH of a received datagram, whose transport headers, payload and ICRC have `length` bytes. For IPv4, it is 20
+/// zero bytes and an IPv4 header (IBTA volume 1, annex 17). libibverbs and UCX accept only a header with a valid checksum.
+fn grh(route: &Route, length: u16) -> [u8; GRH] {
     let Some((source, destination)) = v4(route.destination).zip(v4(route.source)) else {
         let header = Grh {
             traffic_class: route.traffic_class,
             flow_label: route.flow_label,
-            payload_length: payload as u16,
+            payload_length: length,
             next_header: Grh::NEXT_IS_BTH,
             hop_limit: route.hop_limit,
             source: route.destination,
@@ -88,9 +91,22 @@ fn grh(route: &Route, payload: usize) -> [u8; GRH] {
     };
     let mut bytes = [0; GRH];
     (bytes[20], bytes[21], bytes[28], bytes[29]) = (0x45, route.traffic_class, route.hop_limit, 17);
+    // The total length, with the IPv4 and UDP headers.
+    bytes[22..24].copy_from_slice(&(20 + 8 + length).to_be_bytes());
     bytes[32..36].copy_from_slice(&source);
     bytes[36..40].copy_from_slice(&destination);
+    let checksum = ipv4_checksum(&bytes[20..]);
+    bytes[30..32].copy_from_slice(&checksum.to_be_bytes());
     bytes
+}
+
+/// Returns the checksum of an IPv4 header whose checksum field is 0 (RFC 791).
+fn ipv4_checksum(header: &[u8]) -> u16 {
+    let words =
+        header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
 /// Returns the IPv4 address of an IPv4-mapped GID.

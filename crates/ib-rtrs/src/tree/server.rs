@@ -106,7 +106,25 @@ impl ServerTree {
         let stat = match file {
             File::Traffic => ServerStat::Traffic,
             File::Completions => ServerStat::Completions,
-            _ => ServerStat::All,
+            File::ResetAll
+            | File::AddPath
+            | File::MaxReconnectAttempts
+            | File::Policy
+            | File::State
+            | File::Reconnect
+            | File::Disconnect
+            | File::RemovePath
+            | File::HcaName
+            | File::HcaPort
+            | File::SourceAddress
+            | File::DestinationAddress
+            | File::HeartbeatLatency
+            | File::SgEntries
+            | File::CpuMigration
+            | File::MigratedFrom
+            | File::MigratedTo
+            | File::Reconnects
+            | File::Latencies => ServerStat::All,
         };
         server.reset_stats(id, stat);
         Ok(())

@@ -143,7 +143,7 @@ fn failed_script_step_is_reported_with_line_and_time() {
     assert_eq!(code, Some(0));
     let location = format!("ibfabric: {script}:3: at ");
     assert!(printed.starts_with(&location), "{printed}");
-    let rest = "Unlink \"sw-x0y0\"[1] failed: \"sw-x0y0\"[1] has no cable: expected one";
+    let rest = "Unlink \"sw-x0y0\"[1] failed: \"sw-x0y0\"[1] has no cable to pull: expected";
     assert!(printed.contains(rest), "{printed}");
 }
 
