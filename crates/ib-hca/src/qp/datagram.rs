@@ -33,8 +33,8 @@ pub(super) fn receive(
         return hca.counters.drop(DropReason::NoReceive);
     };
     // Bytes from the BTH to the ICRC.
-    let immediate = packet.header(Header::ImmDt).map_or(0, <[u8]>::len);
-    let length = 12 + 8 + immediate + packet.payload.len().next_multiple_of(4) + 4;
+    let imm_data = packet.header(Header::ImmDt).map(|bytes| ImmDt::parse(bytes).data);
+    let length = 12 + 8 + imm_data.map_or(0, |_| 4) + packet.payload.len().next_multiple_of(4) + 4;
     let header = if route.is_global { grh(route, length as u16) } else { [0; GRH] };
     let (pd, sges) = (context.pd, wr.data.sges());
     let before = hca.regions.scatter(pd, sges, 0, &header);
@@ -49,7 +49,7 @@ pub(super) fn receive(
         status,
         byte_len: (GRH + packet.payload.len()) as u32,
         src_qp: deth.source,
-        imm_data: packet.header(Header::ImmDt).map(|bytes| ImmDt::parse(bytes).data),
+        imm_data,
         grh: route.is_global,
         slid: route.dlid,
         sl: route.sl.get(),
