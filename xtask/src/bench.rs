@@ -237,12 +237,12 @@ const HEAD: &str = "\
 # Benchmarks
 `cargo xtask bench routing` writes this section. It runs OpenSM and ibfabric alternately on the same fabric.
 
-* *OpenSM*: the time between `building routing` and `tables configured` in OpenSM's log, on ibsim.
-* *route*: `ms.route` in the output of `ibfabric route --json`: the time for hops, root detection, tables and service levels.
+* *OpenSM*: the time between `building routing` and `tables configured` in the log of OpenSM, which runs on ibsim.
+* *route*: `ms.route` in the output of `ibfabric route --json`. This is the time to compute hops, roots, tables and service levels.
 * *ratio*: *OpenSM* divided by *route*.
-* *check*: `ms.check`: the time for checking reachability, forwarding loops, credit loops, hops and link load of all pairs.
-* *whole*: the time of the complete command, including reading the file and the check.
-* *memory*: the peak resident set of the command.
+* *check*: `ms.check` in the same output. This is the time to check reachability, forwarding loops, credit loops, hops and link load.
+* *whole*: the time of the complete command. It includes the time to read the fabric file and the time of the check.
+* *memory*: the peak resident set size of `ibfabric route`.
 
 | fabric | hosts | switches | engine | OpenSM | route | ratio | check | whole | memory |
 |---|---|---|---|---|---|---|---|---|---|
@@ -277,7 +277,7 @@ fn milliseconds(value: f64) -> String {
 fn environment(runs: u16) -> String {
     let (opensm, rustc) = (version("opensm", "--version"), version("rustc", "--version"));
     format!(
-        "Medians of {runs} runs (at most 5 of OpenSM, 3 on large fabrics) on {}, {opensm}; {rustc}.",
+        "Medians of {runs} runs of `route`, and of at most 5 runs of OpenSM (3 on large fabrics), on {}, {opensm}; {rustc}.",
         machine()
     )
 }

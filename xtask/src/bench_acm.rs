@@ -37,9 +37,9 @@ pub(crate) struct Args {
 const HEADING: &str = "## Names";
 
 const HEAD: &str = "\
-`cargo xtask bench acm` writes this section. First, every host of a simulated fabric resolves the names of all other hosts. An ACM service runs
-on each host. The services were started within half a second, 20 s earlier, so they have cached each other's announcements. *packets sent, arrived*: packets
-that were sent over a part of the resolved paths.
+`cargo xtask bench acm` writes this section. In the first table, every host of a simulated fabric resolves the names of all other hosts. An
+ACM service runs on each host. All services start within half a second, 20 s before the measurement. By then, each service has cached the
+announcements of the other services. To verify the resolved paths, the benchmark sends packets over a part of them: *packets sent, arrived*.
 
 ";
 
@@ -153,15 +153,15 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
     let replied = connect_many(socket, &request, 10_000)?;
     writeln!(
         table,
-        "\nThen clients query one service for a cached address, over its Unix socket. Clients and service share the"
+        "\nIn the second table, clients query one ACM service over its Unix socket for an address that it has cached. Clients and"
     )?;
     writeln!(
         table,
-        "processors. In the open loop, requests are sent at fixed times, independently of responses. *The echo* is a thread that"
+        "service run on the same processors. In the open loop, requests are sent at fixed times, independently of responses. *The"
     )?;
     writeln!(
         table,
-        "responds to every request with zeros. It shows the cost of wake-ups and waiting on this machine.\n"
+        "echo* is a thread that responds to every request with zeros. It shows the cost of wake-ups and waiting on this machine.\n"
     )?;
     writeln!(table, "| what | figure |\n|---|---|")?;
     writeln!(table, "| replies/s on one connection, pipelined requests | {:.0} |", median(rates?))?;

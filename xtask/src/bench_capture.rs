@@ -39,14 +39,18 @@ enum Quantity {
 const HEADING: &str = "## Captures";
 
 const HEAD: &str = "\
-`cargo xtask bench capture` writes this section. It runs `ibfabric rdma bw --op write` and `lat --op send` between two loopback addresses, with and
-without `ibfabric capture start` of the client into a file in memory (/dev/shm). Runs with and without a capture alternate; each kind is first in every
-second pair. Client and server use both processors completely. Only in the last two rows, the server sleeps between messages, and the capture writes then.
+`cargo xtask bench capture` writes this section. It runs `ibfabric rdma bw --op write` and `ibfabric rdma lat --op send` between two
+loopback addresses. A pair of runs is one run without a capture and one with a capture. The run without a capture is the first one in every
+second pair. `ibfabric capture start` captures the client into a file in memory (/dev/shm).
 
-* *off*, *on*: medians without and with the capture.
-* *ratio*: the median of the ratios of all pairs of runs, *on* divided by *off*.
-* *captured*: the share of the sent and received packets that the file contains. The other packets were overwritten before they were written, and counted.
-* *another queue pair*: the rate of a queue pair that is not captured, while a different queue pair of the same program is captured.
+Client and server keep both processors busy. In the last two rows, however, the server sleeps between messages, and the capture thread
+writes the file during this sleep.
+
+* *off*, *on*: the medians of all runs without a capture, and of all runs with a capture.
+* *ratio*: *on* divided by *off* for each pair of runs, and then the median of all pairs.
+* *captured*: the share of the sent and received packets that the file contains. The other packets were overwritten in the ring before the
+  capture thread could write them; the capture counts them.
+* *another queue pair*: a program has two queue pairs, and only one of them is captured. The row has the message rate of the other one.
 
 | what | payload kept | off | on | ratio | captured |
 |---|---|---|---|---|---|

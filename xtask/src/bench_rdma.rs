@@ -27,13 +27,15 @@ pub(crate) struct Args {
 const HEADING: &str = "## RDMA compared with soft RoCE";
 
 const HEAD: &str = "\
-`cargo xtask bench rdma` writes this section. It runs perftest on the kernel's soft RoCE (rxe) and `ibfabric rdma` alternately in the same guest.
-An emulator runs the guest without KVM. Both are slower than on hardware, so only the ratios are meaningful.
+`cargo xtask bench rdma` writes this section. It runs perftest on the kernel's soft RoCE (rxe) and `ibfabric rdma` alternately in the same
+guest. An emulator runs the guest without KVM. In this guest, rxe and `ibfabric` are slower than on a real machine, so only the ratios
+are meaningful.
 
-* *within the guest*: both ends run in the guest. rxe delivers its packets inside the kernel; the packets of `ibfabric` pass UDP sockets and the loopback device.
-* *guest to host*: the client runs in the guest, over a virtio link with an MTU of 9000 and a TAP device. The server is always
-  `ibfabric rdma serve --perftest` on the host.
-* *ratio*: `ibfabric` divided by rxe. For latency, less is better.
+* *within the guest*: client and server run in the guest. rxe delivers its packets inside the kernel. The packets of `ibfabric` pass UDP
+  sockets and the loopback device.
+* *guest to host*: the client runs in the guest. The server runs on the host and is always `ibfabric rdma serve --perftest`. A virtio link
+  with an MTU of 9000 and a TAP device connects them.
+* *ratio*: the figure of `ibfabric` divided by that of rxe. For latency, less is better.
 
 | what | where | rxe | ours | ratio |
 |---|---|---|---|---|

@@ -43,15 +43,18 @@ enum Scope {
 const HEADING: &str = "## Block devices";
 
 const HEAD: &str = "\
-`cargo xtask bench rtrs` writes this section. It measures random reads of 256 MiB of memory, alternately with `ibfabric` and with other programs.
+`cargo xtask bench rtrs` writes this section. It measures random reads from a device of 256 MiB in memory. `ibfabric` (*ours*) and another
+program (*other*) run alternately.
 
-* *over RTRS*: `ibfabric rtrs bench` on `ibfabric rtrs serve`, over RoCEv2 on loopback, compared with fio's nbd engine on `nbdkit memory` over TCP on
-  loopback. There is one program at each end.
-* *over NBD and RTRS*: fio's nbd engine on the Unix socket of `ibfabric nbd`, which is a client of `rtrs serve`: two hops and three programs. It is
-  compared with fio on the Unix socket of nbdkit, which is one hop.
-* *in a guest*: both ends run in one guest with MTU 9000, which an emulator runs without KVM, so only the ratio is meaningful. `ibfabric` over loopback is
-  compared with fio and libaio on the block device of the kernel's rnbd_client. Its rnbd_server exports a RAM disk over soft RoCE.
-* *ratio*: `ibfabric` divided by the other program, median of all runs. For latency, less is better.
+* *over RTRS*: *ours* is `ibfabric rtrs bench` with `ibfabric rtrs serve`, over RoCEv2 on loopback. *other* is fio's nbd engine with
+  `nbdkit memory`, over TCP on loopback. Both have one client and one server.
+* *over NBD and RTRS*: *ours* is fio's nbd engine on the Unix socket of `ibfabric nbd`, which forwards each request to
+  `ibfabric rtrs serve`. A request passes three programs. *other* is fio's nbd engine on the Unix socket of nbdkit. A request passes two
+  programs.
+* *in a guest*: client and server run in one guest with MTU 9000. An emulator runs the guest without KVM, so only the ratio is meaningful.
+  *ours* is `ibfabric rtrs bench` with `ibfabric rtrs serve`, over loopback. *other* is fio's libaio engine on the block device of the
+  kernel's rnbd_client. The kernel's rnbd_server exports a RAM disk to it over soft RoCE.
+* *ratio*: *ours* divided by *other* for each pair of runs, and then the median of all pairs. For latency, less is better.
 
 | what | other | ours | ratio |
 |---|---|---|---|

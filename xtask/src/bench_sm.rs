@@ -34,11 +34,12 @@ const HEADING: &str = "## Subnet manager";
 const HEAD: &str = "\
 `cargo xtask bench sm` writes this section. It measures the time from the SM's start to SUBNET UP (minhop, OpenSM with `-D 0x03`, no dumps).
 
-* *on ibsim*: the SMs run alternately, each on its own ibsim. OpenSM runs with its default window of 4 SMPs and with
-  `--maxsmps 32`, `ibfabric sm` with its default window.
-* *within one process*: `ibfabric sm --sim FABRIC --once`, including reading the file. *check* is the part of the time for checking the routes.
-* *ratio*: *up* divided by that of OpenSM with its default window.
-* *memory*: the peak resident set, including the simulated fabric.
+* *on ibsim*: the SMs run alternately, each on its own ibsim. OpenSM runs once with its default window of 4 outstanding SMPs and once with
+  `--maxsmps 32`. `ibfabric sm` runs with its default window of 64 outstanding SMPs.
+* *within one process*: `ibfabric sm --sim FABRIC --once`. The time includes reading the fabric file.
+* *ratio*: *up* divided by the *up* of OpenSM with its default window.
+* *check*: the part of *up* in which `ibfabric sm` checks the routes.
+* *memory*: the peak resident set size of `ibfabric sm`, which includes the simulated fabric.
 
 | fabric | where | manager | up | ratio | check | memory |
 |---|---|---|---|---|---|---|

@@ -76,11 +76,11 @@ pub struct ServeArgs {
     /// The ports that the service uses: ports of simulated fabrics or of local HCAs.
     #[command(flatten)]
     pub places: Places,
-    /// Unix socket for clients. If neither --socket nor --listen is set, `server_mode` of the options file
-    /// selects ibacm's usual endpoint: /run/ibacm-unix.sock, or a TCP port that is published in /run/ibacm.port.
+    /// Unix socket for clients. If neither --socket nor --listen is set, `server_mode` of the options file selects
+    /// the socket. It is /run/ibacm-unix.sock, or a TCP port whose number is in /run/ibacm.port.
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// TCP address for clients; the usual port is 6125. At an address other than loopback, other machines can
+    /// TCP address for clients [default port: 6125]. If the address is not a loopback address, other machines can
     /// connect, too. There is no authentication.
     #[arg(long, value_name = "ADDR[:PORT]")]
     pub listen: Option<ListenAddress>,
@@ -93,13 +93,14 @@ pub struct ServeArgs {
     /// `acm_addr.cfg`.
     #[arg(long, value_name = "DIR", default_value = "/etc/rdma")]
     pub config: PathBuf,
-    /// Options file; overrides the options file in the directory --config.
+    /// Options file; overrides the options file in the directory of --config.
     #[arg(short = 'O', long, value_name = "FILE")]
     pub options: Option<PathBuf>,
-    /// File of local names and addresses; overrides the address file in the directory --config.
+    /// File of local names and addresses; overrides the address file in the directory of --config.
     #[arg(short = 'A', long, value_name = "FILE")]
     pub addresses: Option<PathBuf>,
-    /// Log file, or `stdout` or `stderr` [default: `log_file` of the options file, or standard error].
+    /// Log file, or `stdout` or `stderr` [default: `log_file` of the options file, or /var/log/ibacm.log. With
+    /// --socket, only errors are logged by default, on standard error].
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Serves metrics for Prometheus at this TCP address. There is no authentication.

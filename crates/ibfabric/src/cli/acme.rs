@@ -23,14 +23,14 @@ pub struct AcmeArgs {
     /// Destination address; `node[1-3,7]` stands for four names.
     #[arg(short = 'd', long, value_name = "ADDRESS")]
     pub destination: Option<String>,
-    /// Verifies each path: sends it through the service to the SA, which has to return the same path.
+    /// Verifies each path. The service sends the path to the SA, and the SA has to return the same path.
     #[arg(short = 'v', long)]
     pub verify: bool,
-    /// Resolves from the cache of the service only.
+    /// Resolves addresses only from the cache of the service.
     #[arg(short = 'c', long)]
     pub cached: bool,
-    /// Prints the counters of the service; `col` prints one counter per line. The value N selects endpoint N
-    /// instead, `all` selects all endpoints, and `s` selects the endpoint with the address of -s.
+    /// Prints the counters of the service; `col` prints one counter per line. The value N prints the counters of
+    /// endpoint N instead. `all` prints those of all endpoints, and `s` those of the endpoint with the address of -s.
     #[arg(short = 'P', long, value_name = "WHAT", num_args = 0..=1)]
     pub perf: Option<Option<String>>,
     /// Service to query: the path of a socket, which contains a `/`, or a host name. `node[1-3]` stands for

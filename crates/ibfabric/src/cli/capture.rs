@@ -28,9 +28,9 @@ pub enum CaptureCommand {
     /// Lists the programs of this user that can be captured, with their queue pairs and captures.
     #[command(after_long_help = examples_text("list"))]
     List(live::ListArgs),
-    /// Starts to capture the present and future queue pairs of a running program.  The program writes the
-    /// file itself in a low-priority thread, until `capture stop`, until a limit is reached, or until the
-    /// program exits. Packets that this thread cannot write in time are overwritten, counted and reported.
+    /// Starts to capture the present and future queue pairs of a running program. A low-priority thread of the
+    /// program writes the file. The capture ends at `capture stop`, at a limit, or when the program exits. Packets
+    /// that the thread cannot write in time are overwritten, counted and reported.
     #[command(after_long_help = examples_text("start"))]
     Start(Box<live::StartArgs>),
     /// Changes the filters of a running capture.
@@ -41,14 +41,14 @@ pub enum CaptureCommand {
     Stop(live::StopArgs),
     /// Prints the packets of a capture file of any program.
     ///
-    /// Reads pcapng and pcap files with RoCEv2 over Ethernet or IP, or with InfiniBand packets. The packets may
-    /// be truncated. The totals are printed to standard error. Exit status: 0 the file was read to its end,
-    /// 2 the file is not a capture file or is cut off.
+    /// Reads pcapng and pcap files with RoCEv2 over Ethernet or IP, or with InfiniBand packets. The packets may be
+    /// truncated. The totals are printed to standard error. The exit status is 0 if the file was read to its end or
+    /// to the limit of --count. It is 2 if the file is not a capture file or is cut off.
     #[command(after_long_help = examples_text("read"))]
     Read(Box<ReadArgs>),
     /// Matches the packets that both ends captured, and reports the parts of message latency.
     ///
-    /// Exit status: 0 packets were matched, 1 no packet was captured at both ends, 2 a file is unusable.
+    /// Exit status: 0 if packets were matched, 1 if no packet was captured at both ends, 2 if a file is unusable.
     #[command(after_long_help = examples_text("correlate"))]
     Correlate(Box<CorrelateArgs>),
 }
@@ -68,7 +68,7 @@ pub struct ReadArgs {
     /// repeated.
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes)]
     pub opcode: Vec<Opcodes>,
-    /// Prints only MADs of this management class: sm, sa, pm, cm, acm, another name, or its number.
+    /// Prints only MADs of this management class: its number, or a name such as sm, sa, pm, cm or acm.
     #[arg(long, value_name = "NAME", value_parser = class)]
     pub class: Option<Classes>,
     /// Prints only sent or only received packets, if the file records the direction.
@@ -93,7 +93,7 @@ pub struct CorrelateArgs {
     /// Capture of the other end.
     #[arg(value_name = "FILE2")]
     pub second: Option<PathBuf>,
-    /// Considers only connections of this queue pair number. May be repeated.
+    /// Considers only connections of the queue pair with this number. May be repeated.
     #[arg(long = "qpn", value_name = "N", value_parser = qpn)]
     pub qpns: Vec<Qpn>,
     /// Measures the time from each event of this kind, such as `qp 0x11 receive SEND`, to the next event of
@@ -102,7 +102,7 @@ pub struct CorrelateArgs {
     /// `file 1` or `file 2` distinguishes queue pairs with equal numbers.
     #[arg(long, value_name = "EVENT", requires = "to")]
     pub from: Option<EventKind>,
-    /// Event at which the measured time ends.
+    /// Kind of event at which the measured time ends.
     #[arg(long, value_name = "EVENT", requires = "from")]
     pub to: Option<EventKind>,
     /// Lists all messages. Takes 136 bytes of memory per message.

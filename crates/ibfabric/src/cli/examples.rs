@@ -10,7 +10,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric gen xgft 18,18,36 1,18,18 -o tree.net",
             ),
             (
-                "A torus of HDR links, of which 5 % are omitted, for ibsim:",
+                "A torus of HDR links for ibsim, without 5 % of the links:",
                 "ibfabric gen torus 8x8x8 hosts=2 --speed HDR --drop-links 0.05 --seed 7 -o torus.net",
             ),
         ],
@@ -71,19 +71,19 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         ],
         "acm" => &[
             (
-                "Resolve for clients of a Unix socket, at a host of a simulated fabric:",
+                "Serve clients of a Unix socket, at a host of a simulated fabric:",
                 "ibfabric acm --attach lab --node node-1 --socket /tmp/acm.sock",
             ),
             (
-                "At ibacm's usual socket, with metrics:",
+                "Serve clients of ibacm's default socket, with metrics:",
                 "ibfabric acm --attach lab --node node-1 --metrics 127.0.0.1:9684",
             ),
             (
-                "At hosts of two fabrics; each request uses the fabric of its destination:",
+                "Serve at hosts of two fabrics; each request uses the fabric of its destination:",
                 "ibfabric acm --attach lab --node node-1 --attach other --node node-7 --socket /tmp/acm.sock",
             ),
             (
-                "At a port of a local HCA, with addresses from files:",
+                "Serve at a port of a local HCA, with addresses from files:",
                 "ibfabric acm --umad mlx5_0:1",
             ),
         ],
@@ -161,7 +161,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric rtrs serve --attach rails --node server --node server:2 --export disk0=mem:64M",
             ),
             (
-                "With statistics for `rtrs ctl` and for Prometheus:",
+                "Serve a device, and statistics for `rtrs ctl` and for Prometheus:",
                 "ibfabric rtrs serve --listen 10.0.0.1 --export disk0=mem:64M --control-socket /run/serve.ctl --metrics 127.0.0.1:9440",
             ),
         ],
@@ -175,7 +175,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randrw --bs 64K --verify --size 256M --json",
             ),
             (
-                "Over two ports of a simulated fabric:",
+                "Benchmark a device over two ports of a simulated fabric:",
                 "ibfabric rtrs bench --attach rails --node client --node client:2 --path server --path gid:fe80::4002 --device disk0",
             ),
             (
@@ -247,14 +247,14 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         "up" => &[
             ("Run the whole stack on a simulated fat tree:", "ibfabric up"),
             (
-                "On another fabric, with a web page at a fixed port and a packet capture:",
+                "Run the stack on another fabric, with a web page at a fixed port and a packet capture:",
                 "ibfabric up tree.net --http 127.0.0.1:8080 --pcap up.pcapng",
             ),
         ],
         "selftest" => &[
             ("Test the stack on a simulated fat tree:", "ibfabric selftest"),
             (
-                "On another fabric, with JSON output:",
+                "Test the stack on another fabric, with JSON output:",
                 "ibfabric selftest tree.net --engine updn --json",
             ),
         ],

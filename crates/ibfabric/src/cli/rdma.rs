@@ -148,10 +148,10 @@ pub struct ServeArgs {
     /// `rdma_cm` port for perftest clients.
     #[arg(long, value_name = "PORT", default_value_t = PERFTEST_PORT)]
     pub perftest_port: u16,
-    /// Message size of `ib_write_lat` in bytes. The client does not report it to the server.
+    /// Message size of the `ib_write_lat` client in bytes. The client does not report this size to the server.
     #[arg(long, value_name = "BYTES", default_value = "2", value_parser = bytes::<u64>(1, MOST))]
     pub perftest_size: u64,
-    /// Exits after N clients, with status 2 if one of them violated its protocol [default: never].
+    /// Exits after N connections have ended. The exit status is 2 if a client violated its protocol [default: never].
     #[arg(long, value_name = "N")]
     pub exit_after: Option<u64>,
     /// Prints received messages.

@@ -106,10 +106,10 @@ pub struct SubnetArgs {
     /// Reassigns all LIDs; ignores the LIDs of the fabric file and of --guid2lid.
     #[arg(short = 'r', long, alias = "reassign_lids")]
     pub reassign_lids: bool,
-    /// File of LIDs by port GUID, in the format of OpenSM's guid2lid.
+    /// File of port GUIDs and their LIDs, in the format of OpenSM's guid2lid.
     #[arg(long, value_name = "FILE")]
     pub guid2lid: Option<PathBuf>,
-    /// File of names by node GUID, which replace the node descriptions.
+    /// File of node GUIDs and names. The names replace the node descriptions.
     #[arg(long, alias = "node-name-map-file", value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
     /// Number of threads [default: number of processors].
@@ -194,15 +194,15 @@ pub struct EngineArgs {
     /// Starts the indexing of switches at the roots instead of at the first leaf (ftree).
     #[arg(long, alias = "quasi_ftree_indexing")]
     pub quasi_ftree_indexing: bool,
-    /// File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or
-    /// the GUID of a port, which stands for the switch port linked to it.
+    /// File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or a port
+    /// GUID. A port GUID stands for the switch port that is linked to this port.
     #[arg(short = 'i', long, alias = "ignore_guids", value_name = "FILE")]
     pub ignore_guids: Option<PathBuf>,
     /// File of port GUIDs whose LIDs are routed first, in the order of the file.
     #[arg(short = 'X', long, alias = "guid_routing_order_file", value_name = "FILE")]
     pub guid_routing_order: Option<PathBuf>,
-    /// File of the switch ports that are considered first when a port is chosen, in the order of the file. Each
-    /// line has a switch GUID and port numbers.
+    /// File of the switch ports that the engine considers first when it selects a port, in the order of the file.
+    /// Each line has a switch GUID and port numbers.
     #[arg(short = 'O', long, aliases = ["dimn_ports_file", "port_search_ordering_file"], value_name = "FILE")]
     pub port_search_ordering: Option<PathBuf>,
     /// File of link weights, in hops. Each line has a switch GUID, a port number and a weight.
@@ -284,7 +284,7 @@ pub struct CheckArgs {
     /// File of forwarding tables: OpenSM's opensm-lfts.dump, or the output of ibroute.
     #[arg(short = 'U', long, visible_alias = "lfts_file", value_name = "FILE")]
     pub lfts: PathBuf,
-    /// File of service levels by pair of switches, as `route --dump-dir` writes it for lash [default: SL 0
+    /// File with the service level of each pair of switches, which `route --dump-dir` writes for lash [default: SL 0
     /// for all].
     #[arg(long, value_name = "FILE")]
     pub sl_file: Option<PathBuf>,

@@ -46,11 +46,11 @@ pub enum RtrsCommand {
     /// Benchmarks and verifies a device of an RNBD server, which is ibfabric or a Linux kernel.
     #[command(after_long_help = examples_text("rtrs-bench"))]
     Bench(Box<BenchArgs>),
-    /// Prints statistics of a running program, and changes its paths.
+    /// Prints statistics of a running RTRS server or client, and changes its paths.
     #[command(after_long_help = examples_text("rtrs-ctl"))]
     Ctl(CtlArgs),
-    /// Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel,
-    /// until the file system is unmounted or the program receives a signal.
+    /// Mounts the control files of `rtrs ctl` as a file system, like the kernel's files in /sys/devices/virtual.
+    /// Exits when the file system is unmounted, or on a signal.
     #[command(after_long_help = examples_text("rtrs-mount"))]
     Mount(MountArgs),
 }
@@ -112,7 +112,7 @@ impl LinkArgs {
 /// Arguments of `rtrs serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Local address to listen at, preferably on loopback or on a private network, and its `rdma_cm` port. May be
+    /// Local address and `rdma_cm` port to listen at, preferably on loopback or on a private network. May be
     /// repeated.
     #[arg(
         long,
@@ -131,8 +131,8 @@ pub struct ServeArgs {
     /// Queue depth of a session: maximum number of outstanding requests.
     #[arg(long, value_name = "N", default_value = "512", value_parser = in_range(1, 8192))]
     pub queue_depth: u64,
-    /// Maximum data size of a request, in bytes. For Linux clients, the sum of data and header sizes has to be a
-    /// power of two, as by default.
+    /// Maximum data size of a request, in bytes. Linux clients require that the sum of this size and the header size
+    /// is a power of two. The default meets this condition.
     #[arg(long, value_name = "BYTES", default_value = "126976", value_parser = bytes::<u64>(4096, 4 << 20))]
     pub max_io_size: u64,
     /// Does not invalidate the rkeys of chunks after each request. This is faster, but a client can change
@@ -156,9 +156,9 @@ pub struct ServeArgs {
 /// The server, the session and the device.
 #[derive(Clone, Debug, Args)]
 pub struct RemoteArgs {
-    /// Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On
-    /// a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a
-    /// name that --acm resolves. Paths without a local address start at the ports of --node in turn.
+    /// Path to the server: the server's IP address, optionally preceded by a local address and @. May be repeated. On
+    /// a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name
+    /// that --acm resolves. Paths without a local address use the ports of --node in turn.
     #[arg(long, value_name = "[SRC@]ADDR", required = true)]
     pub path: Vec<RequestedPath>,
     /// Name of the device at the server.
@@ -167,7 +167,7 @@ pub struct RemoteArgs {
     /// `rdma_cm` port of the server.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
-    /// Name of the session [default: from the names of the machine and process].
+    /// Name of the session [default: made from the host name and the process ID].
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
     /// Multipath policy: selects the path of a request.
@@ -210,7 +210,7 @@ pub struct BenchArgs {
     /// Access pattern.
     #[arg(long, value_enum, default_value = "randread")]
     pub rw: RwArg,
-    /// Request size, in bytes or with the suffix K, M or G. Larger requests than the server accepts are
+    /// Request size, in bytes or with the suffix K, M or G. Requests that are larger than the server accepts are
     /// split.
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size)]
     pub bs: u64,
@@ -226,8 +226,8 @@ pub struct BenchArgs {
     /// Number of outstanding requests per job.
     #[arg(long, value_name = "N", default_value = "32", value_parser = in_range(1, 8192))]
     pub iodepth: u64,
-    /// Number of jobs, all in one session. Each has its own part of the device for sequential access, and its
-    /// own random offsets.
+    /// Number of jobs, all in one session. Each job has its own part of the device for sequential access, and its own
+    /// random offsets.
     #[arg(long, value_name = "N", default_value = "1", value_parser = in_range(1, 1024))]
     pub numjobs: u64,
     /// Run time in seconds.

@@ -10,13 +10,12 @@ use clap::{ArgGroup, Args};
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("port").required(true).args(["attach", "roce"]))]
 pub struct RunArgs {
-    /// Attaches the program's HCA to a port of the running `ibfabric sim` with this name [default name: as for clients
-    /// of ibsim, the value of `IBSIM_SOCKNAME`, or sim].
+    /// Attaches the program's HCA to a port of the running `ibfabric sim` with this name [default name: the value of
+    /// `IBSIM_SOCKNAME`, or sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     pub attach: Option<String>,
-    /// Node of the simulated fabric, with `:PORT` for a port other than the first; or an address, a GID or a
-    /// LID of a port.
-    /// [default: the first host]
+    /// Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other
+    /// than the first [default: first host].
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach", conflicts_with = "roce")]
     pub node: Option<String>,
     /// Gives the program an HCA that uses RoCEv2 over UDP at this IP address of this machine.
@@ -25,7 +24,8 @@ pub struct RunArgs {
     /// Name of the program's HCA, as `ibv_devices` shows it.
     #[arg(long, value_name = "NAME", default_value = "rxe0", value_parser = device_name)]
     pub device: String,
-    /// Library to preload into the program [default: beside `ibfabric`, or in `../lib/ibfabric`].
+    /// Library to preload into the program [default: in the directory of `ibfabric`, or in `../lib/ibfabric` relative
+    /// to it].
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
     /// Prints the environment as shell commands instead of running a program.

@@ -50,16 +50,16 @@ pub struct ServeArgs {
     /// Fabric file: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard input.
     #[arg(required = true)]
     pub fabric: Option<PathBuf>,
-    /// Name of the simulator, which clients specify in `IBSIM_SOCKNAME`.
+    /// Name of the simulator. Clients specify this name in `IBSIM_SOCKNAME`.
     #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME",
         value_parser = socket_name)]
     pub name: String,
     /// Listens on this UDP port of the loopback device instead of on Unix sockets. Clients specify the port in
-    /// `IBSIM_SERVER_PORT`, and use ports above it. Console: `sim ctl --port N`.
+    /// `IBSIM_SERVER_PORT`, and use ports above it. `sim ctl --port N` connects to the console.
     #[arg(long, value_name = "N", value_parser = port, conflicts_with = "replay")]
     pub port: Option<u16>,
-    /// Runs an SM at the first host with these routing engines [default: auto]. READY is printed once the
-    /// subnet is up. Control: `sm ctl --name NAME-sm`.
+    /// Runs an SM at the first host with these routing engines [default: auto]. READY is then printed when the subnet
+    /// is up. `sm ctl --name NAME-sm` controls the SM.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true,
         default_missing_value = "auto", conflicts_with = "replay")]
     pub sm: Option<EngineList>,
@@ -70,7 +70,7 @@ pub struct ServeArgs {
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`.
+    /// File of console commands. Each line is `at TIME COMMAND`, with the time since the start of the fabric.
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
     /// Injects N random faults within the time of --random-time, and repairs them at the end of that time.
@@ -81,7 +81,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time,
         requires = "random_faults")]
     pub random_time: Duration,
-    /// File of IP addresses of ports, which replace the addresses that the simulator assigns: lines of
+    /// File of IP addresses of ports. They replace the addresses that the simulator assigns. Each line is
     /// `GUID ADDRESS …`.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub addresses: Option<PathBuf>,
@@ -97,8 +97,8 @@ pub struct ServeArgs {
     /// Records all input of clients and consoles in a file for --replay.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Replays a file of --record without sockets, as fast as possible, and exits. With the same fabric, seed
-    /// and script the log is the same.
+    /// Replays a file of --record without sockets, as fast as possible, and exits. With the same fabric, seed and
+    /// script, the log equals that of the recorded run.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// Latency of a packet from port to port, in addition to its transmission time.
@@ -119,8 +119,8 @@ pub struct ServeArgs {
     #[arg(short = 'M', long, value_name = "N", default_value_t = 1024,
         value_parser = clap::value_parser!(u16).range(1..=16_383))]
     pub mcast_cap: u16,
-    /// Time for a client to respond to a request that the simulator delivered to it. After this time the
-    /// request is reported to its requester as failed.
+    /// Response timeout of clients. If a client does not respond to a request within this time, the simulator reports
+    /// the request as failed to the requester.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub response_timeout: Duration,
 }
@@ -176,8 +176,8 @@ impl From<LevelArg> for LogLevel {
 /// Arguments of `sim ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// Name of the simulator [default: from the environment, as for clients: `IBSIM_SERVER_PORT`
-    /// (7070) if `IBSIM_SERVER_NAME` is set, otherwise `IBSIM_SOCKNAME` (sim)].
+    /// Name of the simulator [default: the simulator that clients would use. If `IBSIM_SERVER_NAME` is set, it has
+    /// the UDP port `IBSIM_SERVER_PORT` (7070). Otherwise it has the name `IBSIM_SOCKNAME` (sim)].
     #[arg(long, value_name = "NAME", value_parser = socket_name, conflicts_with = "port")]
     pub name: Option<String>,
     /// UDP port of the simulator: the value of `sim --port`.

@@ -52,7 +52,7 @@ pub enum Question {
     /// Starts a heavy sweep, and reloads the partition file.
     #[command(after_long_help = super::examples::examples_text("sweep"))]
     Sweep,
-    /// Prints the routing engine's result and the switches, or the forwarding table of one switch.
+    /// Prints the result of the routing engine and a list of the switches, or the forwarding table of one switch.
     #[command(after_long_help = super::examples::examples_text("routes"))]
     Routes {
         /// Switch, by node GUID or LID.
@@ -69,11 +69,11 @@ pub struct ServeArgs {
     /// The subnet's location: simulated in this process, simulated in another process, or behind a real port.
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// GUID of the local port. If --umad, --attach or --node selects the port, the GUID has to be that of this port.
+    /// GUID of the local port. It must match the port that --umad, --attach or --node selects.
     #[arg(short = 'g', long, value_name = "GUID")]
     pub guid: Option<Guid>,
     /// Becomes standby if another SM is master, and takes over when the master fails. Without this option, an SM on a
-    /// real port, or with --once, then exits with status 2.
+    /// real port or with --once exits with status 2 if another SM is master.
     #[arg(long)]
     pub standby: bool,
     /// OpenSM configuration file; command-line options override it [default on a real port:
@@ -101,7 +101,8 @@ pub struct ServeArgs {
     /// Never programs routes with credit loops, even if hosts remain unreachable.
     #[arg(long)]
     pub require_deadlock_free: bool,
-    /// Configures `QoS`: SL to VL mappings and VL arbitration. lash is deadlock-free only with this option.
+    /// Configures `QoS`: SL to VL mappings and VL arbitration. The routes of lash are deadlock-free only with this
+    /// option.
     #[arg(short = 'Q', long)]
     pub qos: bool,
     /// OpenSM partition file [default: all ports are full members of the default partition; on a real port
@@ -111,8 +112,8 @@ pub struct ServeArgs {
     /// Partition enforcement by switches: both, in, out or off [default: both].
     #[arg(short = 'Z', long, alias = "part_enforce", value_name = "WHERE")]
     pub part_enforce: Option<String>,
-    /// SM priority, 0 to 15. The SM with the highest priority, then with the lowest port GUID, becomes master
-    /// [default: 0].
+    /// SM priority, 0 to 15. The SM with the highest priority becomes master. If priorities are equal, the SM with
+    /// the lowest port GUID becomes master [default: 0].
     #[arg(short = 'p', long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=15))]
     pub priority: Option<u8>,
     /// `SM_Key`, shared by the SMs of the subnet [default: 1].
@@ -141,7 +142,7 @@ pub struct ServeArgs {
     /// Exits when the subnet is up.
     #[arg(short = 'o', long)]
     pub once: bool,
-    /// Starts in the NOT-ACTIVE state, until the master SM sends SMInfo STANDBY.
+    /// Starts in the state NOT-ACTIVE. The SM leaves this state when the master SM sends SMInfo STANDBY.
     #[arg(short = 'I', long)]
     pub inactive: bool,
     /// Prints one JSON object, on a line of its own, each time the subnet comes up.
@@ -154,24 +155,24 @@ pub struct ServeArgs {
     /// Truncates the log at startup.
     #[arg(short = 'e', long, alias = "erase_log_file", help_heading = "Files")]
     pub erase_log: bool,
-    /// Maximum size of the log in MB, at which it is truncated.
+    /// Maximum size of the log in MB. A log that reaches this size is truncated.
     #[arg(short = 'L', long, alias = "log_limit", value_name = "MB", help_heading = "Files")]
     pub log_limit: Option<u32>,
     /// Log flags: 0x01 errors, 0x02 information, 0x04 verbose, 0x08 debugging, 0x20 all MADs, 0x40 all dump
     /// files; 0 disables the log [default: 0x03].
     #[arg(short = 'D', long, value_name = "FLAGS", help_heading = "Files")]
     pub log_flags: Option<String>,
-    /// Adds log flags: -v 0x04, -vv also 0x08, -vvv also 0x20.
+    /// Adds log flags: 0x06 with -v, 0x0e with -vv, 0x2e with -vvv.
     #[arg(short = 'v', long, action = clap::ArgAction::Count, help_heading = "Files")]
     pub verbose: u8,
     /// Writes OpenSM's dump files into this directory each time the subnet comes up.
     #[arg(long, visible_alias = "dump_files_dir", value_name = "DIR", help_heading = "Files")]
     pub dump_dir: Option<PathBuf>,
-    /// Directory that stores LIDs, M_Keys and neighbours, and provides the initial LIDs [default on a real
-    /// port: /var/cache/opensm].
+    /// Directory in which the SM caches LIDs, M_Keys and neighbours. The SM takes its initial LIDs from this cache
+    /// [default on a real port: /var/cache/opensm].
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub cache_dir: Option<PathBuf>,
-    /// Uses the LIDs of the cache also when this SM takes over from a failed master.
+    /// Also uses the cached LIDs when this SM takes over from a failed master.
     #[arg(short = 'x', long, alias = "honor_guid2lid", help_heading = "Files")]
     pub honor_guid2lid: bool,
     /// Runs in the background.
@@ -186,7 +187,7 @@ pub struct ServeArgs {
     /// Serves metrics for Prometheus at this TCP address. There is no authentication.
     #[arg(long, value_name = "ADDR:PORT", value_parser = metrics_address, help_heading = "Daemon")]
     pub metrics: Option<SocketAddr>,
-    /// Interval in seconds at which the counters of all ports are read, for the metrics.
+    /// Interval in seconds at which the SM reads the counters of all ports for --metrics.
     #[arg(long, value_name = "S", help_heading = "Daemon",
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub perf_interval: Option<u32>,
@@ -195,18 +196,18 @@ pub struct ServeArgs {
 /// The subnet's location: simulated in this process, simulated in another process, or behind a real port.
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
-    /// Simulates this fabric in the process, in virtual time. Other processes cannot attach to it.
+    /// Simulates this fabric in the process, in virtual time. Other processes cannot attach to the fabric.
     #[arg(long, value_name = "FABRIC", group = "place")]
     pub sim: Option<PathBuf>,
-    /// Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the
-    /// environment, as for libumad2sim].
+    /// Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default name: from the
+    /// environment variables that libumad2sim reads].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", group = "place")]
     pub attach: Option<String>,
-    /// Node of the simulated fabric that runs the SM [default: the first node; with --attach the
-    /// value of `SIM_HOST`].
+    /// Node of the simulated fabric that runs the SM [default: with --attach the value of `SIM_HOST`, or else the
+    /// first node].
     #[arg(long, value_name = "NODE", conflicts_with = "umad")]
     pub node: Option<String>,
-    /// Port of a local HCA, such as `mlx5_0:1` [default: first with an active link].
+    /// Port of a local HCA, such as `mlx5_0:1` [default: first port with an active link].
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "",
         group = "place")]
     pub umad: Option<String>,

@@ -2,10 +2,7 @@
 
 /// The exit statuses of the program. Each command has some of them, see [`exit_statuses`].
 pub const STATUSES: [(u8, &str); 9] = [
-    (
-        0,
-        "Success: no problems found. A program that runs until it is stopped was stopped by a signal.",
-    ),
+    (0, "Success: no problems found, or a signal stopped a program that runs until it is stopped."),
     (
         1,
         "Problems found, such as an unreachable LID, a credit loop, wrong data or an incomplete file.",
@@ -176,7 +173,7 @@ fn own_statuses(page: &str) -> Option<Vec<(u8, &'static str)>> {
         ),
         "ibfabric-rdma-devinfo" => two("The HCA was printed."),
         "ibfabric-rdma-serve" => all(
-            "All clients were served, or stopped by a signal.",
+            "All clients were served, or a signal stopped the server.",
             UNWRITTEN,
             "An address or an option is unusable; or, with --exit-after, a client violated its protocol.",
         ),

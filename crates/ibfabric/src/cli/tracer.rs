@@ -44,15 +44,15 @@ impl FromStr for EndArg {
 /// The local port, which sends and receives MADs.
 #[derive(Debug, Args)]
 pub struct StationArgs {
-    /// HCA, such as `mthca0` or `mlx5_0` [default: first with an active link].
+    /// HCA, such as `mthca0` or `mlx5_0` [default: first HCA with an active link].
     #[arg(short = 'I', long, visible_alias = "umad", value_name = "DEV[:PORT]", group = "station")]
     pub device: Option<String>,
     /// Port number, at the HCA of -I.
     #[arg(short = 'p', long, value_name = "PORT", conflicts_with = "attach",
         value_parser = clap::value_parser!(u8).range(1..=254))]
     pub port: Option<u8>,
-    /// Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the
-    /// environment, as for libumad2sim].
+    /// Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default name: from the
+    /// environment variables that libumad2sim reads].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", group = "station")]
     pub attach: Option<String>,
     /// Node of the simulated fabric to attach to [default: with --attach the value of `SIM_HOST`, or the first node].
@@ -87,8 +87,8 @@ pub struct TracerArgs {
     /// Routing engines of the SM of --sim, in order of preference.
     #[arg(short = 'R', long, value_name = "LIST", requires = "sim")]
     pub engine: Option<EngineList>,
-    /// File of commands for the fabric of --sim, one per line, executed once the subnet is up. The syntax is
-    /// that of the console of `ibfabric sim`.
+    /// File of commands for the fabric of --sim, one per line. They are executed when the subnet is up. Their syntax
+    /// is that of `ibfabric sim ctl`.
     #[arg(long, value_name = "FILE", requires = "sim")]
     pub commands: Option<PathBuf>,
     /// The SM of --sim does not receive the traps that --commands cause.
@@ -105,7 +105,7 @@ pub struct TracerArgs {
     /// Traces the path to this LID.
     #[arg(short = 'l', long, value_name = "LID", value_parser = in_range(1, 0xbfff))]
     pub lid: Option<u64>,
-    /// Traces the path to this GID, whose LID is queried from the SA.
+    /// Traces the path to this GID. The SA is queried for the LID.
     #[arg(short = 'g', long, value_name = "GID")]
     pub dgid: Option<Gid>,
     /// Traces the paths of a file. Each line has a source and a destination: LIDs, GIDs or port GUIDs.
@@ -122,7 +122,8 @@ pub struct TracerArgs {
     #[arg(long, value_name = "LID", conflicts_with_all = ["from", "reverse"],
         value_parser = in_range(0xc000, 0xfffe))]
     pub mlid: Option<u64>,
-    /// `SM_Key` in the SA query for the members of the group; the SA returns them only with the right key [default: 1].
+    /// `SM_Key` in the SA query for the members of the group. The SA returns the members only if the key is right
+    /// [default: 1].
     #[arg(long, value_name = "KEY", requires = "mgid")]
     pub smkey: Option<u64>,
     /// Source of the path: a LID, a GID or a port GUID [default: the local port].
@@ -134,11 +135,12 @@ pub struct TracerArgs {
     /// Source of the forwarding tables and links.
     #[arg(long, value_enum, default_value = "direct")]
     pub via: ViaArg,
-    /// Sends no requests to agents. Prints the paths of the forwarding tables, without a proof that packets take them.
+    /// Sends no requests to agents. Prints the paths in the forwarding tables, without a proof that packets take
+    /// these paths.
     #[arg(long)]
     pub no_agents: bool,
-    /// Verifies with port counters out of which port each switch sends packets to the destination LID. Takes some
-    /// hundred requests per hop.
+    /// Reads port counters to verify out of which port each switch sends packets to the destination LID. This takes
+    /// some hundred requests per hop.
     #[arg(long, conflicts_with_all = ["no_agents", "mgid", "mlid"])]
     pub exact: bool,
     /// Significance level: missing responses count as a fault if random packet loss would cause them with a probability
@@ -158,13 +160,13 @@ pub struct TracerArgs {
     #[arg(long, value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub window: u16,
-    /// Node name map: file of node GUIDs with names, which are printed instead of the node descriptions.
+    /// Node name map: file of node GUIDs and names. The names are printed instead of the node descriptions.
     #[arg(long, value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
     /// Prints all hops of each path, with the evidence for each hop.
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Ports that -v prints: ingress ports, or also egress ports.
+    /// Ports that -v prints: only ingress ports, or ingress and egress ports.
     #[arg(long, value_enum, default_value = "in")]
     pub ports: PortsArg,
     /// Prints the result as one JSON object.
@@ -187,7 +189,8 @@ impl TracerArgs {
 pub enum ViaArg {
     /// SMPs to the nodes, over directed routes.
     Direct,
-    /// Records of the SA (links, ports, forwarding tables): compares the fabric with the SM's view of it.
+    /// Records of the SA about links, ports and forwarding tables. The tracer then compares the fabric with the SM's
+    /// view of the fabric.
     Sa,
 }
 

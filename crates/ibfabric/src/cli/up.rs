@@ -14,17 +14,17 @@ pub struct StackArgs {
     /// Fabric file: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard input
     /// [default: a fat tree of 12 switches and 32 hosts].
     pub fabric: Option<PathBuf>,
-    /// Routing engines in order of preference. auto: minhop, then updn and lash if the routes of minhop have a credit
-    /// loop.
+    /// Routing engines in order of preference. auto selects minhop. If the routes of minhop have a credit loop, auto
+    /// also tries updn and lash.
     #[arg(short = 'R', long, value_name = "LIST", default_value = "auto")]
     pub engine: EngineList,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`.
+    /// File of console commands. Each line is `at TIME COMMAND`, with the time since the start of the fabric.
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// Name of the simulator, which clients specify in `IBSIM_SOCKNAME` or with `--attach`.
+    /// Name of the simulator. Clients specify this name in `IBSIM_SOCKNAME` or with `--attach`.
     #[arg(long, value_name = "NAME", default_value = "up", value_parser = super::sim::socket_name)]
     pub name: String,
     /// Size of the device disk0, in bytes or with the suffix K, M, G or T.
@@ -59,10 +59,10 @@ pub struct SelftestArgs {
     /// The fabric and the block device.
     #[command(flatten)]
     pub stack: StackArgs,
-    /// Writes the packets of disk0's queue pairs, which the self-test captures, to a pcapng file.
+    /// Writes the captured packets of disk0's queue pairs to this pcapng file.
     #[arg(short = 'w', long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// Bytes of payload to capture of each message, 0 to 4096.
+    /// Maximum number of payload bytes to capture per message, 0 to 4096.
     #[arg(long, value_name = "BYTES", default_value_t = 64,
         value_parser = super::values::bytes::<u16>(0, 4096))]
     pub pcap_payload: u16,

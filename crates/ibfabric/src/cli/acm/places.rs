@@ -20,13 +20,13 @@ struct Options {
     /// `IBSIM_SOCKNAME`, or sim].
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     attach: Vec<String>,
-    /// Node in the simulated fabric of the preceding --attach, or of the only --attach. `:PORT` selects a port
+    /// Node of the simulated fabric that the preceding --attach selects, or the only --attach. `:PORT` selects a port
     /// other than the first. May be repeated [default: first host].
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
     node: Vec<String>,
     /// Port of a local HCA through umad, such as `mlx5_0:1`. Without a port, the service uses all ports of the HCA.
-    /// Without a name, it uses all InfiniBand ports of the machine, as ibacm does. May be repeated. umad provides
-    /// no queue pairs, so addresses come from files only, and paths from the SA.
+    /// Without a name, it uses all InfiniBand ports of the machine, as ibacm does. May be repeated. umad provides no
+    /// queue pairs. So the service resolves addresses from files only, and queries the SA for paths.
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "")]
     umad: Vec<String>,
 }

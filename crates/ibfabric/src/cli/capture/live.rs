@@ -58,7 +58,7 @@ pub struct ListArgs {
     /// The selected programs.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Prints the last messages of this queue pair. Programs record them even if no capture runs. May be
+    /// Prints the last messages of this queue pair. Programs record these messages even if no capture runs. May be
     /// repeated.
     #[arg(long, value_name = "QPN", value_parser = qpn)]
     pub messages: Vec<Qpn>,
@@ -88,11 +88,11 @@ pub struct StartArgs {
     /// The selected program.
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Captures only this queue pair; 1 for GMPs. May be repeated [default: all].
+    /// Captures only this queue pair. Queue pair 1 carries GMPs. May be repeated [default: all].
     #[arg(long, value_name = "N", value_parser = qpn)]
     pub qpn: Vec<Qpn>,
-    /// Captures only queue pairs that are connected to this IP address, GID or LID, and datagrams from and to
-    /// it. May be repeated.
+    /// Captures only queue pairs that are connected to this IP address, GID or LID, and datagrams from and to this
+    /// address. May be repeated.
     #[arg(long, value_name = "ADDR|LID", value_parser = peer)]
     pub peer: Vec<PeerArg>,
     /// Captures only queue pairs that are connected to this `rdma_cm` port. A number from 0x10000 on is a
@@ -110,20 +110,21 @@ pub struct StartArgs {
     /// this queue pair.
     #[arg(long, value_name = "EVENT[:N]", value_parser = trigger)]
     pub trigger: Option<(Trigger, u32)>,
-    /// Number of packets per queue pair to write from the time before the event of --trigger [default: all in
-    /// the ring buffer].
+    /// Number of packets before the event of --trigger that are written for each queue pair [default: all in the ring
+    /// buffer].
     #[arg(long, value_name = "N", requires = "trigger")]
     pub keep: Option<u64>,
-    /// File to write, in pcapng format; - for standard output, such as a pipe to tshark. With - the command
-    /// runs as long as the capture.
+    /// File to write, in pcapng format; - for standard output, such as a pipe to tshark. With -, the command runs
+    /// until the capture ends.
     #[arg(short = 'w', long, value_name = "FILE")]
     pub pcap: PathBuf,
     /// Stops the capture after S seconds (`duration:S`), after N packets (`packets:N`), or at a file size of KB
     /// times 1000 bytes (`filesize:KB`). May be repeated.
     #[arg(short = 'a', long, value_name = "LIMIT:N", value_parser = end)]
     pub autostop: Vec<Limit>,
-    /// Starts the next file, with a number and the time in its name, after `duration:S`, `filesize:KB` or
-    /// `packets:N`. `files:N` keeps only the last N files. May be repeated.
+    /// Starts a new file after S seconds (`duration:S`), at a file size of KB times 1000 bytes (`filesize:KB`), or
+    /// after N packets (`packets:N`). Each file has a number and the time in its name. `files:N` keeps only the last
+    /// N files. May be repeated.
     #[arg(short = 'b', long, value_name = "LIMIT:N", value_parser = part)]
     pub ring_buffer: Vec<Limit>,
     /// Prints the result as one JSON object.

@@ -81,7 +81,7 @@ pub enum CtlAction {
 pub struct MountArgs {
     /// Mount point.
     pub dir: PathBuf,
-    /// Control socket of a program. Repeatable: the mount shows the sessions of all these programs.
+    /// Control socket of a program. May be repeated: the mount shows the sessions of all these programs.
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub socket: Vec<PathBuf>,
 }
