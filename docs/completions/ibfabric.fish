@@ -59,8 +59,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s v -l verbose -
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s g -l sm-port -l guid -d 'GUID of the SM\'s port [default: first linked port of the first HCA in the file]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s l -l lmc -d 'LMC: each HCA port gets 2^N LIDs [default: highest LMC in the fabric file]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l guid2lid -d 'File of LIDs by port GUID, in the format of OpenSM\'s guid2lid' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l node-name-map -d 'File of names by node GUID, which replace the node descriptions' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l guid2lid -d 'File of port GUIDs and their LIDs, in the format of OpenSM\'s guid2lid' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l node-name-map -d 'File of node GUIDs and names. The names replace the node descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l threads -d 'Number of threads [default: number of processors]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scope -d 'Pairs of ports whose packets the search for credit loops considers' -r -f -a "hosts\t'Packets from host to host'
 management\t'Packets from host to host, and packets between hosts and switch port 0'
@@ -72,9 +72,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s a -l root-gu
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s u -l cn-guids -l cn_guid_file -d 'File of port GUIDs of compute nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s G -l io-guids -l io_guid_file -d 'File of port GUIDs of I/O nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s H -l max-reverse-hops -d 'Maximum number of upward hops after downward hops on a path to an I/O node (ftree) [default: 0]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s i -l ignore-guids -d 'File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or the GUID of a port, which stands for the switch port linked to it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s i -l ignore-guids -d 'File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or a port GUID. A port GUID stands for the switch port that is linked to this port' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s X -l guid-routing-order -d 'File of port GUIDs whose LIDs are routed first, in the order of the file' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s O -l port-search-ordering -d 'File of the switch ports that are considered first when a port is chosen, in the order of the file. Each line has a switch GUID and port numbers' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s O -l port-search-ordering -d 'File of the switch ports that the engine considers first when it selects a port, in the order of the file. Each line has a switch GUID and port numbers' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s w -l hop-weights -d 'File of link weights, in hops. Each line has a switch GUID, a port number and a weight' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s m -l ids-guids -d 'File of identifiers that break ties between switches of equal rank (updn). Each line has a switch GUID and a number' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scatter-ports -d 'Selects randomly among the least loaded ports, with this seed; 0 disables the random choice [default: 0]' -r
@@ -100,8 +100,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s v -l verbose
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s g -l sm-port -l guid -d 'GUID of the SM\'s port [default: first linked port of the first HCA in the file]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s l -l lmc -d 'LMC: each HCA port gets 2^N LIDs [default: highest LMC in the fabric file]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l guid2lid -d 'File of LIDs by port GUID, in the format of OpenSM\'s guid2lid' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l node-name-map -d 'File of names by node GUID, which replace the node descriptions' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l guid2lid -d 'File of port GUIDs and their LIDs, in the format of OpenSM\'s guid2lid' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l node-name-map -d 'File of node GUIDs and names. The names replace the node descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l threads -d 'Number of threads [default: number of processors]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l scope -d 'Pairs of ports whose packets the search for credit loops considers' -r -f -a "hosts\t'Packets from host to host'
 management\t'Packets from host to host, and packets between hosts and switch port 0'
@@ -109,7 +109,7 @@ everything\t'All packets, including packets from switch to switch'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l sl2vl -d 'File of SL to VL mappings, in the format of OpenSM\'s opensm-sl2vl.dump [default: SL n on VL n]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l seed -d 'Seed of the random bisections of --metrics' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s U -l lfts -l lfts_file -d 'File of forwarding tables: OpenSM\'s opensm-lfts.dump, or the output of ibroute' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l sl-file -d 'File of service levels by pair of switches, as `route --dump-dir` writes it for lash [default: SL 0 for all]' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l sl-file -d 'File with the service level of each pair of switches, which `route --dump-dir` writes for lash [default: SL 0 for all]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l lmc-esp0 -d 'Applies the LMC to enhanced switch ports 0 as well'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s r -l reassign-lids -d 'Reassigns all LIDs; ignores the LIDs of the fabric file and of --guid2lid'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l strict -d 'Requires every switch to reach every LID. By default, routes to LIDs of switches, and routes from switches without hosts, may be missing, since up/down routing may omit them'
@@ -118,34 +118,34 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l json -d 'Pri
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l name -d 'Name of the simulator, which clients specify in `IBSIM_SOCKNAME`' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device instead of on Unix sockets. Clients specify the port in `IBSIM_SERVER_PORT`, and use ports above it. Console: `sim ctl --port N`' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l sm -d 'Runs an SM at the first host with these routing engines [default: auto]. READY is printed once the subnet is up. Control: `sm ctl --name NAME-sm`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l name -d 'Name of the simulator. Clients specify this name in `IBSIM_SOCKNAME`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device instead of on Unix sockets. Clients specify the port in `IBSIM_SERVER_PORT`, and use ports above it. `sim ctl --port N` connects to the console' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l sm -d 'Runs an SM at the first host with these routing engines [default: auto]. READY is then printed when the subnet is up. `sm ctl --name NAME-sm` controls the SM' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l agents -d 'Runs agents for ibtracer and ibping on these nodes, separated by commas [default: all nodes]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l seed -d 'Seed of all random choices' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l script -d 'File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l script -d 'File of console commands. Each line is `at TIME COMMAND`, with the time since the start of the fabric' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l random-faults -d 'Injects N random faults within the time of --random-time, and repairs them at the end of that time' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l random-time -d 'Time within which --random-faults injects faults, such as 30s' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l addresses -d 'File of IP addresses of ports, which replace the addresses that the simulator assigns: lines of `GUID ADDRESS …`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l addresses -d 'File of IP addresses of ports. They replace the addresses that the simulator assigns. Each line is `GUID ADDRESS …`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s w -l pcap -d 'Writes all sent and lost packets to a pcapng file; - for standard output' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l log -d 'Log file; - for standard error' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l log-level -d 'Level of detail of --log' -r -f -a "events\t'Clients, links, port states, traps, commands and lost packets'
 datagrams\t'Events, and sent and delivered datagrams'
 hops\t'Events, datagrams, and every packet at every port'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l record -d 'Records all input of clients and consoles in a file for --replay' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l replay -d 'Replays a file of --record without sockets, as fast as possible, and exits. With the same fabric, seed and script the log is the same' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l replay -d 'Replays a file of --record without sockets, as fast as possible, and exits. With the same fabric, seed and script, the log equals that of the recorded run' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l latency -d 'Latency of a packet from port to port, in addition to its transmission time' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l vl-buffer -d 'Receive buffer of each VL of a port, in bytes, at least 4224' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l mtu -d 'MTU that ports support, in bytes: 256, 512, 1024, 2048 or 4096. The SM sets the active MTU' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s L -l linear-cap -d '`LinearFDBCap` of all switches: number of entries of their linear forwarding tables' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s M -l mcast-cap -d '`MulticastFDBCap` of all switches: number of entries of their multicast forwarding tables' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l response-timeout -d 'Time for a client to respond to a request that the simulator delivered to it. After this time the request is reported to its requester as failed' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l response-timeout -d 'Response timeout of clients. If a client does not respond to a request within this time, the simulator reports the request as failed to the requester' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -a "ctl" -d 'Sends commands to a running simulator'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l name -d 'Name of the simulator [default: from the environment, as for clients: `IBSIM_SERVER_PORT` (7070) if `IBSIM_SERVER_NAME` is set, otherwise `IBSIM_SOCKNAME` (sim)]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l name -d 'Name of the simulator [default: the simulator that clients would use. If `IBSIM_SERVER_NAME` is set, it has the UDP port `IBSIM_SERVER_PORT` (7070). Otherwise it has the name `IBSIM_SOCKNAME` (sim)]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l port -d 'UDP port of the simulator: the value of `sim --port`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l json -d 'Prints one JSON object per command, each on a line of its own'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
@@ -153,11 +153,11 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_s
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Sends commands to a running simulator'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l sim -d 'Simulates this fabric in the process, in virtual time. Other processes cannot attach to it' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the environment, as for libumad2sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l node -d 'Node of the simulated fabric that runs the SM [default: the first node; with --attach the value of `SIM_HOST`]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'Port of a local HCA, such as `mlx5_0:1` [default: first with an active link]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s g -l guid -d 'GUID of the local port. If --umad, --attach or --node selects the port, the GUID has to be that of this port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l sim -d 'Simulates this fabric in the process, in virtual time. Other processes cannot attach to the fabric' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default name: from the environment variables that libumad2sim reads]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l node -d 'Node of the simulated fabric that runs the SM [default: with --attach the value of `SIM_HOST`, or else the first node]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'Port of a local HCA, such as `mlx5_0:1` [default: first port with an active link]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s g -l guid -d 'GUID of the local port. It must match the port that --umad, --attach or --node selects' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s F -l config -d 'OpenSM configuration file; command-line options override it [default on a real port: /etc/opensm/opensm.conf, if it exists]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s c -l create-config -d 'Writes a configuration file with the settings of the other options, and exits' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s R -l engine -l routing_engine -d 'Routing engines in order of preference: minhop, updn, ftree, lash, dor, file. If all of them fail, minhop is used, unless no_fallback is in the list. auto selects minhop. With auto, the SM also tries updn and lash if the routes of minhop have a credit loop [default: auto]' -r
@@ -165,9 +165,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s u -l cn-guids -l cn_guid_file -d 'File of port GUIDs of compute nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s G -l io-guids -l io_guid_file -d 'File of port GUIDs of I/O nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s H -l max-reverse-hops -d 'Maximum number of upward hops after downward hops on a path to an I/O node (ftree) [default: 0]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s i -l ignore-guids -d 'File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or the GUID of a port, which stands for the switch port linked to it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s i -l ignore-guids -d 'File of ports that link load equalisation ignores. Each line has a switch GUID and a port number, or a port GUID. A port GUID stands for the switch port that is linked to this port' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s X -l guid-routing-order -d 'File of port GUIDs whose LIDs are routed first, in the order of the file' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s O -l port-search-ordering -d 'File of the switch ports that are considered first when a port is chosen, in the order of the file. Each line has a switch GUID and port numbers' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s O -l port-search-ordering -d 'File of the switch ports that the engine considers first when it selects a port, in the order of the file. Each line has a switch GUID and port numbers' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s w -l hop-weights -d 'File of link weights, in hops. Each line has a switch GUID, a port number and a weight' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s m -l ids-guids -d 'File of identifiers that break ties between switches of equal rank (updn). Each line has a switch GUID and a number' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l scatter-ports -d 'Selects randomly among the least loaded ports, with this seed; 0 disables the random choice [default: 0]' -r
@@ -179,7 +179,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s l -l lmc -d 'LMC: each HCA port gets 2^N LIDs [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s P -l pconfig -d 'OpenSM partition file [default: all ports are full members of the default partition; on a real port /etc/opensm/partitions.conf, if it exists]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Z -l part-enforce -d 'Partition enforcement by switches: both, in, out or off [default: both]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s p -l priority -d 'SM priority, 0 to 15. The SM with the highest priority, then with the lowest port GUID, becomes master [default: 0]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s p -l priority -d 'SM priority, 0 to 15. The SM with the highest priority becomes master. If priorities are equal, the SM with the lowest port GUID becomes master [default: 0]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s k -l smkey -d '`SM_Key`, shared by the SMs of the subnet [default: 1]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l subnet-prefix -d 'Subnet prefix, the upper half of GIDs [default: 0xfe80000000000000]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s s -l sweep -d 'Interval of light sweeps in seconds; 0 disables them [default: 10]' -r
@@ -187,15 +187,15 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s t -l response-timeout -l timeout -d 'Response timeout of SMPs in milliseconds [default: 200]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l retries -d 'Number of retries of an SMP [default: 3]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s f -l log -d 'Log file in OpenSM\'s format; stdout for standard output [default: errors to standard error; on a real port /var/log/opensm.log]' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s L -l log-limit -d 'Maximum size of the log in MB, at which it is truncated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s L -l log-limit -d 'Maximum size of the log in MB. A log that reaches this size is truncated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s D -l log-flags -d 'Log flags: 0x01 errors, 0x02 information, 0x04 verbose, 0x08 debugging, 0x20 all MADs, 0x40 all dump files; 0 disables the log [default: 0x03]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l dump-dir -l dump_files_dir -d 'Writes OpenSM\'s dump files into this directory each time the subnet comes up' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l cache-dir -d 'Directory that stores LIDs, M_Keys and neighbours, and provides the initial LIDs [default on a real port: /var/cache/opensm]' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l cache-dir -d 'Directory in which the SM caches LIDs, M_Keys and neighbours. The SM takes its initial LIDs from this cache [default on a real port: /var/cache/opensm]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s J -l pidfile -d 'Writes the process ID to a file' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l name -d 'Name of the SM for `sm ctl` [default: sm]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l metrics -d 'Serves metrics for Prometheus at this TCP address. There is no authentication' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l perf-interval -d 'Interval in seconds at which the counters of all ports are read, for the metrics' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l standby -d 'Becomes standby if another SM is master, and takes over when the master fails. Without this option, an SM on a real port, or with --once, then exits with status 2'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l perf-interval -d 'Interval in seconds at which the SM reads the counters of all ports for --metrics' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l standby -d 'Becomes standby if another SM is master, and takes over when the master fails. Without this option, an SM on a real port or with --once exits with status 2 if another SM is master'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l quasi-ftree-indexing -d 'Starts the indexing of switches at the roots instead of at the first leaf (ftree)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s z -l connect-roots -d 'Also computes routes between root switches (updn), or from switches above the leaves to other switches (ftree)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l port-profile-switch-nodes -d 'Includes routes to switches in link load equalisation'
@@ -205,14 +205,14 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s r -l reassign-lids -d 'Reassigns all LIDs once; ignores the LIDs of the ports and of the cache'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s A -l ucast-cache -d 'Caches unicast routes: keeps them when hosts and leaf switches disappear and return'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l require-deadlock-free -d 'Never programs routes with credit loops, even if hosts remain unreachable'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Q -l qos -d 'Configures `QoS`: SL to VL mappings and VL arbitration. lash is deadlock-free only with this option'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Q -l qos -d 'Configures `QoS`: SL to VL mappings and VL arbitration. The routes of lash are deadlock-free only with this option'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l no-clients-rereg -d 'Does not request clients to reregister when this SM takes over the subnet'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s o -l once -d 'Exits when the subnet is up'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s I -l inactive -d 'Starts in the NOT-ACTIVE state, until the master SM sends SMInfo STANDBY'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s I -l inactive -d 'Starts in the state NOT-ACTIVE. The SM leaves this state when the master SM sends SMInfo STANDBY'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l json -d 'Prints one JSON object, on a line of its own, each time the subnet comes up'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s e -l erase-log -d 'Truncates the log at startup'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Adds log flags: -v 0x04, -vv also 0x08, -vvv also 0x20'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s x -l honor-guid2lid -d 'Uses the LIDs of the cache also when this SM takes over from a failed master'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Adds log flags: 0x06 with -v, 0x0e with -vv, 0x2e with -vvv'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s x -l honor-guid2lid -d 'Also uses the cached LIDs when this SM takes over from a failed master'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s B -l daemon -d 'Runs in the background'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -224,51 +224,51 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_su
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "status" -d 'Prints the state of the SM and the problems of the subnet'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "sweep" -d 'Starts a heavy sweep, and reloads the partition file'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "routes" -d 'Prints the routing engine\'s result and the switches, or the forwarding table of one switch'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "routes" -d 'Prints the result of the routing engine and a list of the switches, or the forwarding table of one switch'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "metrics" -d 'Prints the metrics that --metrics serves'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Queries a running SM, or requests a sweep'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first with an active link]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first HCA with an active link]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s p -l port -d 'Port number, at the HCA of -I' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the environment, as for libumad2sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default name: from the environment variables that libumad2sim reads]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node -d 'Node of the simulated fabric to attach to [default: with --attach the value of `SIM_HOST`, or the first node]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l sim -d 'Simulates this fabric in the process, in virtual time, with an SM at its first host and agents on all nodes' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s R -l engine -d 'Routing engines of the SM of --sim, in order of preference' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l commands -d 'File of commands for the fabric of --sim, one per line, executed once the subnet is up. The syntax is that of the console of `ibfabric sim`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l commands -d 'File of commands for the fabric of --sim, one per line. They are executed when the subnet is up. Their syntax is that of `ibfabric sim ctl`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s r -l retries -d 'Number of retries of a request' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s t -l response-timeout -l timeout -d 'Response timeout in milliseconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s l -l lid -d 'Traces the path to this LID' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s g -l dgid -d 'Traces the path to this GID, whose LID is queried from the SA' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s g -l dgid -d 'Traces the path to this GID. The SA is queried for the LID' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l pairs -d 'Traces the paths of a file. Each line has a source and a destination: LIDs, GIDs or port GUIDs' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mgid -d 'Traces the tree of the multicast group with this GID from the local port. The SA provides the MLID and the members. Members that the tree does not reach, or reaches twice, are reported' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mlid -d 'Traces the tree of this multicast LID, without a list of members' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d '`SM_Key` in the SA query for the members of the group; the SA returns them only with the right key [default: 1]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d '`SM_Key` in the SA query for the members of the group. The SA returns the members only if the key is right [default: 1]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l from -d 'Source of the path: a LID, a GID or a port GUID [default: the local port]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l via -d 'Source of the forwarding tables and links' -r -f -a "direct\t'SMPs to the nodes, over directed routes'
-sa\t'Records of the SA (links, ports, forwarding tables): compares the fabric with the SM\'s view of it'"
+sa\t'Records of the SA about links, ports and forwarding tables. The tracer then compares the fabric with the SM\'s view of the fabric'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l error-probability -d 'Significance level: missing responses count as a fault if random packet loss would cause them with a probability of at most P' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l sl -d 'Service level of requests to agents' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s y -l mkey -d 'M_Key of nodes that require one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l window -d 'Maximum number of outstanding requests' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node-name-map -d 'Node name map: file of node GUIDs with names, which are printed instead of the node descriptions' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l ports -d 'Ports that -v prints: ingress ports, or also egress ports' -r -f -a "in\t'Ingress ports'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node-name-map -d 'Node name map: file of node GUIDs and names. The names are printed instead of the node descriptions' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l ports -d 'Ports that -v prints: only ingress ports, or ingress and egress ports' -r -f -a "in\t'Ingress ports'
 both\t'Ingress and egress ports'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l format -d 'Output format of the result' -r -f -a "text\t'Text'
 ibtracert\t'The output of ibtracert, for each path'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l suppress-traps -d 'The SM of --sim does not receive the traps that --commands cause'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l all-pairs -d 'Traces the paths between all pairs of hosts that are registered with the SA'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l reverse -d 'Traces the reverse path as well'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Sends no requests to agents. Prints the paths of the forwarding tables, without a proof that packets take them'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l exact -d 'Verifies with port counters out of which port each switch sends packets to the destination LID. Takes some hundred requests per hop'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Sends no requests to agents. Prints the paths in the forwarding tables, without a proof that packets take these paths'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l exact -d 'Reads port counters to verify out of which port each switch sends packets to the destination LID. This takes some hundred requests per hop'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l grh -d 'Adds a GRH to requests to agents'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s v -l verbose -d 'Prints all hops of each path, with the evidence for each hop'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l json -d 'Prints the result as one JSON object'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first with an active link]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first HCA with an active link]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s p -l port -d 'Port number, at the HCA of -I' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the environment, as for libumad2sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default name: from the environment variables that libumad2sim reads]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l node -d 'Node of the simulated fabric to attach to [default: with --attach the value of `SIM_HOST`, or the first node]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l host-name -d 'Host name in responses to ibping [default: name of the machine]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
@@ -324,8 +324,8 @@ ib_write_lat\t'RDMA WRITE, latency'
 ib_read_lat\t'RDMA READ, latency'
 ib_send_lat\t'SEND, latency'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-port -d '`rdma_cm` port for perftest clients' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-size -d 'Message size of `ib_write_lat` in bytes. The client does not report it to the server' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l exit-after -d 'Exits after N clients, with status 2 if one of them violated its protocol [default: never]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l perftest-size -d 'Message size of the `ib_write_lat` client in bytes. The client does not report this size to the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l exit-after -d 'Exits after N connections have ended. The exit status is 2 if a client violated its protocol [default: never]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping -d 'Also serves `rping` at --rping-port'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l ucmatose -d 'Also serves `ucmatose` at --ucmatose-port'
@@ -456,11 +456,11 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l attach -d 'Attaches the program\'s HCA to a port of the running `ibfabric sim` with this name [default name: as for clients of ibsim, the value of `IBSIM_SOCKNAME`, or sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l node -d 'Node of the simulated fabric, with `:PORT` for a port other than the first; or an address, a GID or a LID of a port. [default: the first host]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l attach -d 'Attaches the program\'s HCA to a port of the running `ibfabric sim` with this name [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l node -d 'Port of the simulated fabric: a node name, an IP address, a GID or a LID. `NODE:PORT` selects a port other than the first [default: first host]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l roce -d 'Gives the program an HCA that uses RoCEv2 over UDP at this IP address of this machine' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l device -d 'Name of the program\'s HCA, as `ibv_devices` shows it' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l library -d 'Library to preload into the program [default: beside `ibfabric`, or in `../lib/ibfabric`]' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l library -d 'Library to preload into the program [default: in the directory of `ibfabric`, or in `../lib/ibfabric` relative to it]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l env -d 'Prints the environment as shell commands instead of running a program'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
@@ -470,14 +470,14 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_s
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "serve" -d 'Serves block devices to the RNBD clients of ibfabric and of Linux kernels'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server, which is ibfabric or a Linux kernel'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "ctl" -d 'Prints statistics of a running program, and changes its paths'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until the file system is unmounted or the program receives a signal'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "ctl" -d 'Prints statistics of a running RTRS server or client, and changes its paths'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "mount" -d 'Mounts the control files of `rtrs ctl` as a file system, like the kernel\'s files in /sys/devices/virtual. Exits when the file system is unmounted, or on a signal'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l listen -d 'Local address to listen at, preferably on loopback or on a private network, and its `rdma_cm` port. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l listen -d 'Local address and `rdma_cm` port to listen at, preferably on loopback or on a private network. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l export -d 'Device to export: a file, a block device, or memory of the size SIZE, such as mem:64M. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s p -l port -d '`rdma_cm` port for --attach, and for each --listen without a port' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l queue-depth -d 'Queue depth of a session: maximum number of outstanding requests' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l max-io-size -d 'Maximum data size of a request, in bytes. For Linux clients, the sum of data and header sizes has to be a power of two, as by default' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l max-io-size -d 'Maximum data size of a request, in bytes. Linux clients require that the sum of this size and the header size is a power of two. The default meets this condition' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l allow -d 'Network of accepted clients, as ADDR/BITS. May be repeated [default: all clients]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l control-socket -d 'Control socket to which `rtrs ctl` and `rtrs mount` connect, to print and change sessions and paths. Only the user of this program can connect' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l metrics -d 'Serves metrics for Prometheus at this TCP address. There is no authentication' -r
@@ -497,10 +497,10 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l path -d 'Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name that --acm resolves. Paths without a local address start at the ports of --node in turn' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l path -d 'Path to the server: the server\'s IP address, optionally preceded by a local address and @. May be repeated. On a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name that --acm resolves. Paths without a local address use the ports of --node in turn' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l device -d 'Name of the device at the server' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s p -l port -d '`rdma_cm` port of the server' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l session -d 'Name of the session [default: from the names of the machine and process]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l session -d 'Name of the session [default: made from the host name and the process ID]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l policy -d 'Multipath policy: selects the path of a request' -r -f -a "round-robin\t'The paths in turn'
 min-inflight\t'The path with the fewest requests in flight'
 min-latency\t'The path with the shortest round trip of its last heartbeat'"
@@ -527,12 +527,12 @@ randwrite\t'Random writes'
 randrw\t'Random reads and writes, half of each'
 trim\t'Sequential discards'
 randtrim\t'Random discards'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l bs -d 'Request size, in bytes or with the suffix K, M or G. Larger requests than the server accepts are split' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l bs -d 'Request size, in bytes or with the suffix K, M or G. Requests that are larger than the server accepts are split' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l bsrange -d 'Random request sizes from MIN to MAX. Sizes and offsets are multiples of MIN' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l fsync -d 'Flushes after every N writes; 0 for never' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l trim -d 'Discards a block after every N writes; 0 for never' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l iodepth -d 'Number of outstanding requests per job' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l numjobs -d 'Number of jobs, all in one session. Each has its own part of the device for sequential access, and its own random offsets' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l numjobs -d 'Number of jobs, all in one session. Each job has its own part of the device for sequential access, and its own random offsets' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l runtime -d 'Run time in seconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l io-size -d 'Maximum number of bytes to read or write, with or without the suffix K, M or G [default: limited only by --runtime]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l size -d 'Size of the used part of the device, from its start, in bytes or with the suffix K, M or G [default: the whole device]' -r
@@ -556,19 +556,19 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "list" -d 'Lists a directory of control files. Names of directories end with a slash'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "metrics" -d 'Prints the metrics that --metrics serves'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -l socket -d 'Control socket of a program. Repeatable: the mount shows the sessions of all these programs' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -l socket -d 'Control socket of a program. May be repeated: the mount shows the sessions of all these programs' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "serve" -d 'Serves block devices to the RNBD clients of ibfabric and of Linux kernels'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server, which is ibfabric or a Linux kernel'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Prints statistics of a running program, and changes its paths'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until the file system is unmounted or the program receives a signal'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Prints statistics of a running RTRS server or client, and changes its paths'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "mount" -d 'Mounts the control files of `rtrs ctl` as a file system, like the kernel\'s files in /sys/devices/virtual. Exits when the file system is unmounted, or on a signal'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l path -d 'Path to the server: its IP address, optionally preceded by a local address and @. May be repeated. On a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name that --acm resolves. Paths without a local address start at the ports of --node in turn' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l path -d 'Path to the server: the server\'s IP address, optionally preceded by a local address and @. May be repeated. On a simulated fabric, an address is an IP address (ip:ADDR), a GID (gid:GID), NODE, NODE:PORT, a LID, or a name that --acm resolves. Paths without a local address use the ports of --node in turn' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l device -d 'Name of the device at the server' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s p -l port -d '`rdma_cm` port of the server' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l session -d 'Name of the session [default: from the names of the machine and process]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l session -d 'Name of the session [default: made from the host name and the process ID]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l policy -d 'Multipath policy: selects the path of a request' -r -f -a "round-robin\t'The paths in turn'
 min-inflight\t'The path with the fewest requests in flight'
 min-latency\t'The path with the shortest round trip of its last heartbeat'"
@@ -599,15 +599,15 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s q -l quiet -d 
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'Attaches to ports of the running `ibfabric sim` with this name. May be repeated [default name: the value of `IBSIM_SOCKNAME`, or sim]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l node -d 'Node in the simulated fabric of the preceding --attach, or of the only --attach. `:PORT` selects a port other than the first. May be repeated [default: first host]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'Port of a local HCA through umad, such as `mlx5_0:1`. Without a port, the service uses all ports of the HCA. Without a name, it uses all InfiniBand ports of the machine, as ibacm does. May be repeated. umad provides no queue pairs, so addresses come from files only, and paths from the SA' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l socket -d 'Unix socket for clients. If neither --socket nor --listen is set, `server_mode` of the options file selects ibacm\'s usual endpoint: /run/ibacm-unix.sock, or a TCP port that is published in /run/ibacm.port' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l listen -d 'TCP address for clients; the usual port is 6125. At an address other than loopback, other machines can connect, too. There is no authentication' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l node -d 'Node of the simulated fabric that the preceding --attach selects, or the only --attach. `:PORT` selects a port other than the first. May be repeated [default: first host]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'Port of a local HCA through umad, such as `mlx5_0:1`. Without a port, the service uses all ports of the HCA. Without a name, it uses all InfiniBand ports of the machine, as ibacm does. May be repeated. umad provides no queue pairs. So the service resolves addresses from files only, and queries the SA for paths' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l socket -d 'Unix socket for clients. If neither --socket nor --listen is set, `server_mode` of the options file selects the socket. It is /run/ibacm-unix.sock, or a TCP port whose number is in /run/ibacm.port' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l listen -d 'TCP address for clients [default port: 6125]. If the address is not a loopback address, other machines can connect, too. There is no authentication' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l busy-poll-us -d 'Microseconds to poll for another request before the service sleeps. Clients whose requests arrive within this time do not wait for a wakeup' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l config -d 'Directory of the configuration files: `ibacm_opts.cfg` and `ibacm_addr.cfg`, or `acm_opts.cfg` and `acm_addr.cfg`' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s O -l options -d 'Options file; overrides the options file in the directory --config' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s A -l addresses -d 'File of local names and addresses; overrides the address file in the directory --config' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l log -d 'Log file, or `stdout` or `stderr` [default: `log_file` of the options file, or standard error]' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s O -l options -d 'Options file; overrides the options file in the directory of --config' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s A -l addresses -d 'File of local names and addresses; overrides the address file in the directory of --config' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l log -d 'Log file, or `stdout` or `stderr` [default: `log_file` of the options file, or /var/log/ibacm.log. With --socket, only errors are logged by default, on standard error]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l metrics -d 'Serves metrics for Prometheus at this TCP address. There is no authentication' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l max-clients -d 'Maximum number of concurrent clients' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l systemd -d 'Uses the sockets that systemd passes (socket activation)'
@@ -637,26 +637,26 @@ g\t'A GID'
 u\t'An IP address, a name that the system resolves to an IP address, or else a LID'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s s -l source -d 'Source address [default: chosen by the service]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s d -l destination -d 'Destination address; `node[1-3,7]` stands for four names' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s P -l perf -d 'Prints the counters of the service; `col` prints one counter per line. The value N selects endpoint N instead, `all` selects all endpoints, and `s` selects the endpoint with the address of -s' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s P -l perf -d 'Prints the counters of the service; `col` prints one counter per line. The value N prints the counters of endpoint N instead. `all` prints those of all endpoints, and `s` those of the endpoint with the address of -s' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s S -l service -d 'Service to query: the path of a socket, which contains a `/`, or a host name. `node[1-3]` stands for three hosts [default: the service of this machine]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s C -l repetitions -d 'Number of times that each path is resolved' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s A -l addresses -d 'Writes the names and addresses of local ports, or of a simulated port, to a file [default: `ibacm_addr.cfg`]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s O -l options -d 'Writes an options file [default: `ibacm_opts.cfg`]. If the SA responds, the options fit the size of the cluster' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s D -l directory -d 'Directory of the files of -A and -O' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first with an active link]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s I -l device -l umad -d 'HCA, such as `mthca0` or `mlx5_0` [default: first HCA with an active link]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s p -l port -d 'Port number, at the HCA of -I' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default: from the environment, as for libumad2sim]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l attach -d 'Attaches to the running simulator with this name: an ibsim or an `ibfabric sim` [default name: from the environment variables that libumad2sim reads]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l node -d 'Node of the simulated fabric to attach to [default: with --attach the value of `SIM_HOST`, or the first node]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s v -l verify -d 'Verifies each path: sends it through the service to the SA, which has to return the same path'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s c -l cached -d 'Resolves from the cache of the service only'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s v -l verify -d 'Verifies each path. The service sends the path to the SA, and the SA has to return the same path'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s c -l cached -d 'Resolves addresses only from the cache of the service'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s V -l verbose -d 'Prints more details'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l json -d 'Prints the result as one JSON object'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s R -l engine -d 'Routing engines in order of preference. auto: minhop, then updn and lash if the routes of minhop have a credit loop' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s R -l engine -d 'Routing engines in order of preference. auto selects minhop. If the routes of minhop have a credit loop, auto also tries updn and lash' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l seed -d 'Seed of all random choices' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l script -d 'File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l name -d 'Name of the simulator, which clients specify in `IBSIM_SOCKNAME` or with `--attach`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l script -d 'File of console commands. Each line is `at TIME COMMAND`, with the time since the start of the fabric' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l name -d 'Name of the simulator. Clients specify this name in `IBSIM_SOCKNAME` or with `--attach`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l size -d 'Size of the device disk0, in bytes or with the suffix K, M, G or T' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l nbd -d 'NBD socket of disk0 [default: `ibfabric-NAME.nbd` in the directory `XDG_RUNTIME_DIR`, or else in the directory for temporary files]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l http -d 'Address of the web page: 127.0.0.1 or `::1` [default: 127.0.0.1 and any free port]' -r
@@ -667,13 +667,13 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l no-http -d 'Dis
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s R -l engine -d 'Routing engines in order of preference. auto: minhop, then updn and lash if the routes of minhop have a credit loop' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s R -l engine -d 'Routing engines in order of preference. auto selects minhop. If the routes of minhop have a credit loop, auto also tries updn and lash' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l seed -d 'Seed of all random choices' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l script -d 'File of console commands, each with its time since the start of the fabric: lines of `at TIME COMMAND`' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l name -d 'Name of the simulator, which clients specify in `IBSIM_SOCKNAME` or with `--attach`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l script -d 'File of console commands. Each line is `at TIME COMMAND`, with the time since the start of the fabric' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l name -d 'Name of the simulator. Clients specify this name in `IBSIM_SOCKNAME` or with `--attach`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l size -d 'Size of the device disk0, in bytes or with the suffix K, M, G or T' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s w -l pcap -d 'Writes the packets of disk0\'s queue pairs, which the self-test captures, to a pcapng file' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l pcap-payload -d 'Bytes of payload to capture of each message, 0 to 4096' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s w -l pcap -d 'Writes the captured packets of disk0\'s queue pairs to this pcapng file' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l pcap-payload -d 'Maximum number of payload bytes to capture per message, 0 to 4096' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -l json -d 'Prints the results of all checks as one JSON object'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand selftest" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
@@ -682,7 +682,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fis
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "list" -d 'Lists the programs of this user that can be captured, with their queue pairs and captures'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program.  The program writes the file itself in a low-priority thread, until `capture stop`, until a limit is reached, or until the program exits. Packets that this thread cannot write in time are overwritten, counted and reported'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program. A low-priority thread of the program writes the file. The capture ends at `capture stop`, at a limit, or when the program exits. Packets that the thread cannot write in time are overwritten, counted and reported'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "change" -d 'Changes the filters of a running capture'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "stop" -d 'Stops captures, and reports what their files contain'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "read" -d 'Prints the packets of a capture file of any program'
@@ -690,15 +690,15 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fis
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l pid -d 'Process ID; required if several programs can be captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l device -d 'Address of an HCA of the process [default: all HCAs]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l messages -d 'Prints the last messages of this queue pair. Programs record them even if no capture runs. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l messages -d 'Prints the last messages of this queue pair. Programs record these messages even if no capture runs. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l json -d 'Prints the result as one JSON object'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l pid -d 'Process ID; required if several programs can be captured' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l device -d 'Address of an HCA of the process [default: all HCAs]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l qpn -d 'Captures only this queue pair; 1 for GMPs. May be repeated [default: all]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l peer -d 'Captures only queue pairs that are connected to this IP address, GID or LID, and datagrams from and to it. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l qpn -d 'Captures only this queue pair. Queue pair 1 carries GMPs. May be repeated [default: all]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l peer -d 'Captures only queue pairs that are connected to this IP address, GID or LID, and datagrams from and to this address. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l service -d 'Captures only queue pairs that are connected to this `rdma_cm` port. A number from 0x10000 on is a service ID. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l direction -d 'Captures only sent or only received packets' -r -f -a "send\t'From the HCA'
 receive\t'To the HCA'"
@@ -706,10 +706,10 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l payload -d 'Maximum number of payload bytes to capture per message. MADs are captured whole' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l buffer-size -d 'Size of each queue pair\'s ring buffer for packets, in bytes; a power of two' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l trigger -d 'Waits for an event: `error` (the queue pair fails), `retransmission`, or `drop` (the HCA drops a received packet). Then writes the packets before the event and N packets after it, and stops the capture of this queue pair' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l keep -d 'Number of packets per queue pair to write from the time before the event of --trigger [default: all in the ring buffer]' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s w -l pcap -d 'File to write, in pcapng format; - for standard output, such as a pipe to tshark. With - the command runs as long as the capture' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l keep -d 'Number of packets before the event of --trigger that are written for each queue pair [default: all in the ring buffer]' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s w -l pcap -d 'File to write, in pcapng format; - for standard output, such as a pipe to tshark. With -, the command runs until the capture ends' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s a -l autostop -d 'Stops the capture after S seconds (`duration:S`), after N packets (`packets:N`), or at a file size of KB times 1000 bytes (`filesize:KB`). May be repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s b -l ring-buffer -d 'Starts the next file, with a number and the time in its name, after `duration:S`, `filesize:KB` or `packets:N`. `files:N` keeps only the last N files. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s b -l ring-buffer -d 'Starts a new file after S seconds (`duration:S`), at a file size of KB times 1000 bytes (`filesize:KB`), or after N packets (`packets:N`). Each file has a number and the time in its name. `files:N` keeps only the last N files. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l json -d 'Prints the result as one JSON object'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
@@ -733,7 +733,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l qpn -d 'Prints only packets from or to this queue pair number (QPN). May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l opcode -d 'Prints only packets with this opcode: its code, or words of its name such as `rdma write`. May be repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l class -d 'Prints only MADs of this management class: sm, sa, pm, cm, acm, another name, or its number' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l class -d 'Prints only MADs of this management class: its number, or a name such as sm, sa, pm, cm or acm' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l direction -d 'Prints only sent or only received packets, if the file records the direction' -r -f -a "send\t'From the HCA'
 receive\t'To the HCA'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l udp-port -d 'UDP port of RoCEv2 in addition to 4791. May be repeated' -r
@@ -742,9 +742,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s v -l verbose -d 'Prints all header fields, on several lines'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l qpn -d 'Considers only connections of this queue pair number. May be repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l qpn -d 'Considers only connections of the queue pair with this number. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l from -d 'Measures the time from each event of this kind, such as `qp 0x11 receive SEND`, to the next event of --to. The direction may be followed by SEND, WRITE, READ, ATOMIC, response, ACK, NAK or the name of a packet such as `SEND middle`. Without such a word, the event is any packet in this direction. A leading `file 1` or `file 2` distinguishes queue pairs with equal numbers' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l to -d 'Event at which the measured time ends' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l to -d 'Kind of event at which the measured time ends' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l html -d 'Writes an HTML page with a timeline, histograms and tables' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l udp-port -d 'UDP port of RoCEv2 in addition to 4791. May be repeated' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l messages -d 'Lists all messages. Takes 136 bytes of memory per message'
@@ -753,7 +753,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "list" -d 'Lists the programs of this user that can be captured, with their queue pairs and captures'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program.  The program writes the file itself in a low-priority thread, until `capture stop`, until a limit is reached, or until the program exits. Packets that this thread cannot write in time are overwritten, counted and reported'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program. A low-priority thread of the program writes the file. The capture ends at `capture stop`, at a limit, or when the program exits. Packets that the thread cannot write in time are overwritten, counted and reported'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "change" -d 'Changes the filters of a running capture'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "stop" -d 'Stops captures, and reports what their files contain'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "read" -d 'Prints the packets of a capture file of any program'
@@ -791,11 +791,11 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "serve" -d 'Serves block devices to the RNBD clients of ibfabric and of Linux kernels'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "bench" -d 'Benchmarks and verifies a device of an RNBD server, which is ibfabric or a Linux kernel'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "ctl" -d 'Prints statistics of a running program, and changes its paths'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "mount" -d 'Mounts the statistics and controls of `rtrs ctl` as files, like /sys/devices/virtual of the kernel, until the file system is unmounted or the program receives a signal'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "ctl" -d 'Prints statistics of a running RTRS server or client, and changes its paths'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "mount" -d 'Mounts the control files of `rtrs ctl` as a file system, like the kernel\'s files in /sys/devices/virtual. Exits when the file system is unmounted, or on a signal'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from acm" -f -a "ctl" -d 'Queries a running service, reloads its files or flushes its cache'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "list" -d 'Lists the programs of this user that can be captured, with their queue pairs and captures'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program.  The program writes the file itself in a low-priority thread, until `capture stop`, until a limit is reached, or until the program exits. Packets that this thread cannot write in time are overwritten, counted and reported'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "start" -d 'Starts to capture the present and future queue pairs of a running program. A low-priority thread of the program writes the file. The capture ends at `capture stop`, at a limit, or when the program exits. Packets that the thread cannot write in time are overwritten, counted and reported'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "change" -d 'Changes the filters of a running capture'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "stop" -d 'Stops captures, and reports what their files contain'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "read" -d 'Prints the packets of a capture file of any program'

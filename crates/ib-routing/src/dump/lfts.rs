@@ -160,7 +160,7 @@ struct Reader<'a> {
     /// of further such entries.
     repeated: BTreeMap<SwitchId, (u32, String, usize)>,
     /// Entries whose LID had another port GUID in an earlier entry: line number and message of the first of these
-    /// entries, and the number of all of them. `None` if there are none.
+    /// entries, and the number of all of them. `None` if no such entry exists.
     owners: Option<(u32, String, usize)>,
 }
 

@@ -296,7 +296,7 @@ impl Client {
 
     /// Completes the requests that wait for a fence, if the client does not reconnect paths: the session is closing, or
     /// the client has given up after failures. The chunks of these requests remain in use until the server has confirmed
-    /// the fences. The client asks for the confirmation over the next path that the user reconnects.
+    /// the fences. The client requests the confirmation over the next path that the user reconnects.
     pub(super) fn give_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_over =
             |path: &Path| matches!(path.state, PathState::Disconnected | PathState::Closing);

@@ -9,7 +9,7 @@
 //! | out | 1 ≤ hp < hc, switch | `ReturnPath`\[hp\] ← ingress port, hp ← hp + 1, forward to `InitialPath`\[hp\] |
 //! | out | hp = hc | `ReturnPath`\[hc\] ← ingress port (if hc > 0), hp ← hp + 1; deliver, or route by LID to `DrDLID` |
 //! | out | hp = hc + 1 | deliver |
-//! | back | hp = hc + 1, hc > 0, switch | start of the way back: hp ← hc, forward to `ReturnPath`\[hc\] |
+//! | back | hp = hc + 1, hc > 0, switch | start of the return path: hp ← hc, forward to `ReturnPath`\[hc\] |
 //! | back | 2 ≤ hp ≤ hc, switch | hp ← hp − 1, forward to `ReturnPath`\[hp\] |
 //! | back | hp = 1 | hp ← 0; deliver, or route by LID to `DrSLID` |
 //! | back | hp = 0 | deliver |
