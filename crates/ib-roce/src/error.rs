@@ -68,7 +68,7 @@ pub enum RoceError {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "; another HCA or the kernel driver rdma_rxe uses it: expected another address"
+            "; another HCA or the kernel driver rdma_rxe uses it: expected an address that no other process uses"
         }
         io::ErrorKind::AddrNotAvailable => "; no network interface has this address",
         _ => "",

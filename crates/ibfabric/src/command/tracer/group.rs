@@ -98,8 +98,11 @@ fn find(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Gro
     let Some(mgid) = args.mgid else {
         return Ok(Group { mlid: args.mlid.unwrap_or_default() as u16, members: None });
     };
-    let failed =
-        |why: String| Failure::Unusable(format!("--mgid {mgid}: the SA query failed: {why}"));
+    let failed = |why: String| {
+        Failure::Unusable(format!(
+            "--mgid {mgid}: the query of the SA at the SM's LID failed: {why}; the query needs a running SM"
+        ))
+    };
     let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
     mad.set_attribute(&MCMemberRecord { mgid, ..MCMemberRecord::zeroed() });
     let component_mask = ComponentMask::of(&[0]);

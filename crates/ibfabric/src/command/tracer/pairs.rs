@@ -129,8 +129,11 @@ fn read(path: &Path, own: &LinkPort) -> Result<Vec<Pair>, Failure> {
 
 /// Queries the SA for the LIDs of all ports of HCAs and routers.
 fn hosts(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Vec<u16>, Failure> {
-    let failed =
-        |why: String| Failure::Unusable(format!("--all-pairs: the SA query failed: {why}"));
+    let failed = |why: String| {
+        Failure::Unusable(format!(
+            "--all-pairs: the query of the SA at the SM's LID failed: {why}; the query needs a running SM"
+        ))
+    };
     let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
     mad.set_attribute_id(AttributeId::NODE_RECORD);
     let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
