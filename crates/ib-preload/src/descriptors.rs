@@ -64,6 +64,23 @@ static VERBS: [AtomicU64; MOST as usize / 64] = [const { AtomicU64::new(0) }; MO
 /// Descriptors of all devices and event files that the library serves.
 static OURS: [AtomicU64; MOST as usize / 64] = [const { AtomicU64::new(0) }; MOST as usize / 64];
 
+/// Descriptors of uverbs devices that a child of a fork has inherited. The device belongs to the parent.
+static INHERITED: [AtomicU64; MOST as usize / 64] =
+    [const { AtomicU64::new(0) }; MOST as usize / 64];
+
+/// Returns true if the parent of this process has opened the descriptor as a uverbs device.
+pub(crate) fn is_inherited(descriptor: i32) -> bool {
+    let bit = bit_in(&INHERITED, descriptor);
+    bit.is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
+}
+
+/// Forgets an inherited descriptor, because its number is closed or used again.
+pub(crate) fn disinherit(descriptor: i32) {
+    if let Some((word, bit)) = bit_in(&INHERITED, descriptor) {
+        word.fetch_and(!bit, Ordering::AcqRel);
+    }
+}
+
 fn bit_of(descriptor: i32) -> Option<(&'static AtomicU64, u64)> {
     bit_in(&OURS, descriptor)
 }
@@ -80,6 +97,7 @@ pub(crate) fn is_verbs(descriptor: i32) -> bool {
 
 /// Adds a descriptor of a uverbs device. Returns false if the descriptor is not below [`MOST`].
 pub(crate) fn add_verbs(descriptor: i32) -> bool {
+    disinherit(descriptor);
     let marked = bit_in(&VERBS, descriptor).map(|(word, bit)| word.fetch_or(bit, Ordering::AcqRel));
     marked.is_some() && add(descriptor)
 }
@@ -103,9 +121,12 @@ pub(crate) fn remove(descriptor: i32) {
     }
 }
 
-/// Empties the set of descriptors.
+/// Empties the set of descriptors in the child of a fork.
 pub(crate) fn clear() {
-    for word in OURS.iter().chain(&VERBS) {
+    for (word, inherited) in VERBS.iter().zip(&INHERITED) {
+        inherited.fetch_or(word.swap(0, Ordering::AcqRel), Ordering::AcqRel);
+    }
+    for word in &OURS {
         word.store(0, Ordering::Release);
     }
 }

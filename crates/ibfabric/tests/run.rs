@@ -186,7 +186,8 @@ for length in (1, 1000, 100000):
     world.Allgather(own, whole)
     assert list(whole) == list(range(length * size))
     world.Barrier()
-print('rank', rank, 'of', size)
+if rank == 0:
+    print(size, 'ranks')
 ";
     let has_bindings = Command::new("/usr/bin/python3").args(["-c", "import mpi4py"]).output();
     if !is_installed("mpirun") || !has_bindings.is_ok_and(|output| output.status.success()) {
@@ -225,9 +226,7 @@ print('rank', rank, 'of', size)
         .expect("the program can be started");
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{printed}{}", text(&output.stderr));
-    let mut ranks: Vec<&str> = printed.lines().collect();
-    ranks.sort_unstable();
-    assert_eq!(ranks, ["rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"]);
+    assert_eq!(printed, "4 ranks\n");
 }
 
 #[test]
@@ -236,6 +235,38 @@ fn device_can_be_reopened_at_once() {
     let output = on(&["--roce", "127.0.0.9"], &["perl", "-e", script]).output();
     let output = output.expect("the program can be started");
     assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+/// The child of a fork has the parent's context. Its commands must fail without an effect on the parent, which then still
+/// uses its completion queue.
+#[test]
+fn commands_of_a_forked_child_do_not_change_the_parent() {
+    let script = "
+import os, errno
+from pyverbs.device import Context
+from pyverbs.cq import CQ
+from pyverbs.pyverbs_error import PyverbsRDMAError
+context = Context(name='rxe0')
+cq = CQ(context, 10)
+child = os.fork()
+if child == 0:
+    try:
+        CQ(context, 10)
+    except PyverbsRDMAError as error:
+        os._exit(0 if error.error_code == errno.ENODEV else 2)
+    os._exit(1)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print(status, cq.poll(1)[0], CQ(context, 10).poll(1)[0])
+";
+    let has_pyverbs = Command::new("/usr/bin/python3").args(["-c", "import pyverbs"]).output();
+    if !has_pyverbs.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: pyverbs is not installed (Debian: python3-pyverbs)");
+        return;
+    }
+    let words = ["timeout", "20", "/usr/bin/python3", "-c", script];
+    let output = on(&["--roce", "127.0.0.13"], &words).output();
+    let output = output.expect("the program can be started");
+    assert_eq!(text(&output.stdout), "0 0 0\n", "{}", text(&output.stderr));
 }
 
 /// A shell passes low descriptors to `dup2` without having opened them. The library must not use these descriptors.

@@ -5,7 +5,7 @@ use libc::{c_int, c_uint, c_ulong, c_void, size_t, ssize_t};
 use ib_umad::abi::{ENABLE_PKEY, REGISTER_AGENT, REGISTER_AGENT2, Registration, UNREGISTER_AGENT};
 
 use super::next::next;
-use super::{finish, guarded};
+use super::{fail, finish, guarded};
 use crate::descriptors;
 use crate::errno::Errno;
 use crate::process::{is_owner, process};
@@ -20,6 +20,9 @@ pub(super) unsafe extern "C-unwind" fn read(
     buffer: *mut c_void,
     count: size_t,
 ) -> ssize_t {
+    if descriptors::is_inherited(fd) {
+        return fail(Errno::NO_DEVICE, -1);
+    }
     if !descriptors::is_ours(fd) {
         return next!(
             c"read" as fn(c_int, *mut c_void, size_t) -> ssize_t,
@@ -93,6 +96,10 @@ pub(super) unsafe extern "C-unwind" fn write(
     buffer: *const c_void,
     count: size_t,
 ) -> ssize_t {
+    // The file of the device in memory contains the parent's rings.
+    if descriptors::is_inherited(fd) {
+        return fail(Errno::NO_DEVICE, -1);
+    }
     if !descriptors::is_ours(fd) {
         return next!(
             c"write" as fn(c_int, *const c_void, size_t) -> ssize_t,
@@ -124,6 +131,9 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
     request: c_ulong,
     argument: *mut c_void,
 ) -> c_int {
+    if descriptors::is_inherited(fd) {
+        return fail(Errno::NO_DEVICE, -1);
+    }
     if !descriptors::is_ours(fd) {
         return next!(
             c"ioctl" as fn(c_int, c_ulong, *mut c_void) -> c_int,
@@ -170,6 +180,7 @@ pub(super) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 /// If a descriptor that is about to be closed belongs to the library, removes it from the library's
 /// state.
 fn forget(fd: c_int) {
+    descriptors::disinherit(fd);
     if descriptors::is_ours(fd) && is_owner() {
         // The result is ignored, because the descriptor is closed in any case.
         let _ = guarded(|| {
@@ -185,6 +196,7 @@ fn forget(fd: c_int) {
 fn forget_range(first: c_uint, last: c_uint) {
     let most = descriptors::MOST;
     let (first, last) = (i32::try_from(first).unwrap_or(most), i32::try_from(last).unwrap_or(most));
+    (first..=last.min(most)).for_each(descriptors::disinherit);
     if first > last
         || !(first..last.min(most)).any(descriptors::is_ours) && !descriptors::is_ours(last)
     {

@@ -94,7 +94,7 @@ fn flat_fabric_is_refused() {
     net.switches(&["a", "b"]).hosts(&["h0", "h1"]).link("a", &["h0", "b"]).link("b", &["h1"]);
     assert_eq!(
         ranks(&net.build(), None).unwrap_err(),
-        "ftree: all 2 switches are at rank 0; expected leaves below the roots"
+        "ftree: all 2 switches are at rank 0; expected leaves at a rank below the roots"
     );
 }
 
