@@ -1,6 +1,6 @@
 //! The third-party components of the program and its libraries: their licences, and a bill of materials (SBOM).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,9 +53,9 @@ pub(super) fn version(metadata: &Value) -> Result<String> {
 /// Returns the linked crates in the order of their names. Proc macros and build scripts are not linked.
 pub(super) fn linked(metadata: &Value) -> Result<Vec<Component>> {
     let id = |value: &Value| value["id"].as_str().unwrap_or_default().to_owned();
-    let packages: HashMap<String, &Value> =
+    let packages: BTreeMap<String, &Value> =
         array(&metadata["packages"]).iter().map(|package| (id(package), package)).collect();
-    let nodes: HashMap<String, &Value> =
+    let nodes: BTreeMap<String, &Value> =
         array(&metadata["resolve"]["nodes"]).iter().map(|node| (id(node), node)).collect();
     let dependencies = |of: &str| -> Vec<String> {
         let all = nodes.get(of).map_or(&[][..], |node| array(&node["deps"]));
@@ -171,7 +171,7 @@ fn c_library(is_musl: bool) -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// Returns the bill of materials as CycloneDX JSON.
+/// Returns the bill of materials as `CycloneDX` JSON.
 pub(super) fn cyclonedx(linked: &[Component], version: &str, is_musl: bool) -> Result<String> {
     let rust = output_of(Command::new("rustc").arg("--version").current_dir(root()))?;
     let rust = rust.split(' ').nth(1).ok_or("rustc has not reported its version")?.to_owned();

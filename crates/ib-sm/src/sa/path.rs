@@ -44,7 +44,7 @@ const BETWEEN_OFFSETS: u8 = 2;
 /// All valid MTUs.
 const MTUS: std::ops::RangeInclusive<MtuCode> = MtuCode::MTU_256..=MtuCode::MTU_4096;
 
-/// Maximum number of port pairs that the SA searches for the path of a SubnAdmGetTraceTable request.
+/// Maximum number of port pairs that the SA searches for the path of a `SubnAdmGetTraceTable` request.
 pub(super) const MAX_TRACED_PAIRS: usize = 64;
 
 /// Search for the paths between two sets of ports. It runs in slices of a few port pairs.

@@ -45,7 +45,7 @@ impl Executor<'_> {
         if rereg.flags & !(TRANSLATION | PD | ACCESS) != 0 {
             return Err(Errno::NOT_SUPPORTED);
         }
-        let is_misaligned = (rereg.start ^ rereg.hca_va) % PAGE as u64 != 0;
+        let is_misaligned = !(rereg.start ^ rereg.hca_va).is_multiple_of(PAGE as u64);
         if rereg.flags == 0 || has(TRANSLATION) && is_misaligned {
             return Err(Errno::INVALID);
         }
