@@ -144,6 +144,8 @@ fn build(args: &Args) -> Result<Release> {
     let bill = release.output.join(format!("{}.cdx.json", release.name));
     fs::write(&bill, components::cyclonedx(&linked, &release.version, triple.is_some())?)?;
     release.install(&bill, &format!("{DOCUMENTS}/ibfabric.cdx.json"), 0o644)?;
+    // The name of the file in the Debian package has no version.
+    fs::copy(&bill, release.output.join("ibfabric.cdx.json"))?;
     Ok(release)
 }
 
@@ -184,7 +186,13 @@ fn tar(release: &Release) -> Result<String> {
     let file = format!("{}.tar.gz", release.name);
     execute(
         Command::new("tar")
-            .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
+            .args([
+                "--sort=name",
+                "--owner=0",
+                "--group=0",
+                "--numeric-owner",
+                "--mode=u=rwX,go=rX",
+            ])
             .arg(format!("--mtime=@{}", time.trim()))
             .args(["-czf", &file, &release.name])
             .current_dir(&release.output),

@@ -74,6 +74,13 @@ pub(crate) fn is_inherited(descriptor: i32) -> bool {
     bit.is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
 }
 
+/// Records that a descriptor is a duplicate of one that the parent of this process has opened.
+pub(crate) fn inherit(descriptor: i32) {
+    if let Some((word, bit)) = bit_in(&INHERITED, descriptor) {
+        word.fetch_or(bit, Ordering::AcqRel);
+    }
+}
+
 /// Forgets an inherited descriptor, because its number is closed or used again.
 pub(crate) fn disinherit(descriptor: i32) {
     if let Some((word, bit)) = bit_in(&INHERITED, descriptor) {

@@ -74,7 +74,7 @@ pub(super) fn receive(
 }
 
 /// Returns the GRH of a received datagram, whose transport headers, payload and ICRC have `length` bytes. For IPv4, it is 20
-/// zero bytes and an IPv4 header (IBTA volume 1, annex 17). libibverbs and UCX accept only a header with a valid checksum.
+/// zero bytes and an IPv4 header with a valid checksum (IBTA volume 1, annex 17).
 fn grh(route: &Route, length: u16) -> [u8; GRH] {
     let Some((source, destination)) = v4(route.destination).zip(v4(route.source)) else {
         let header = Grh {

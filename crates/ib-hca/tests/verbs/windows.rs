@@ -250,14 +250,22 @@ fn fenced_binding_waits_for_reads() {
     let mut pair = Pair::new(4);
     let qps = pair.connect(&Wiring::default());
     let (far, near) = (pair.region(0, 9000, ALL), pair.region(1, 9000, BINDABLE));
-    let (_, rkey) = window(&mut pair, MwType::One);
+    let (mw, rkey) = window(&mut pair, MwType::One);
     let flags = SendFlags { signaled: true, fence: true, ..SendFlags::default() };
     pair.send(1, qps[1], 1, SendOp::Read { from: far.remote(0) }, near.data(0, 9000));
     let op = SendOp::BindWindow(Box::new(binding(rkey, &near, AccessFlags::REMOTE_READ)));
     pair.post(1, qps[1], SendWr { wr_id: 2, op, data: Data::None, flags });
-    pair.run();
-    let done: Vec<_> = pair.done(1).iter().map(|wc| (wc.wr_id, wc.status)).collect();
+    let mut done = Vec::new();
+    while pair.step() {
+        let new = pair.done(1);
+        if done.is_empty() && new.is_empty() {
+            let key = pair.sides[1].hca.window_key(mw);
+            assert_eq!(key, Some(rkey), "the window is bound before the READ has completed");
+        }
+        done.extend(new.iter().map(|wc| (wc.wr_id, wc.status)));
+    }
     assert_eq!(done, [(1, WcStatus::Success), (2, WcStatus::Success)]);
+    assert_ne!(pair.sides[1].hca.window_key(mw), Some(rkey));
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(super) unsafe extern "C-unwind" fn __read_chk(
     count: size_t,
     size: size_t,
 ) -> ssize_t {
-    if count > size || !descriptors::is_ours(fd) {
+    if count > size || !(descriptors::is_ours(fd) || descriptors::is_inherited(fd)) {
         return next!(
             c"__read_chk" as fn(c_int, *mut c_void, size_t, size_t) -> ssize_t,
             (fd, buffer, count, size),
@@ -242,8 +242,11 @@ pub(super) unsafe extern "C-unwind" fn closefrom(first: c_int) {
 }
 
 /// If the original descriptor belongs to the library, adds its duplicate to the library's state.
-/// Returns the duplicate.
+/// A duplicate of an inherited descriptor counts as inherited. Returns the duplicate.
 fn copied(old: c_int, new: c_int) -> c_int {
+    if new >= 0 && new != old && descriptors::is_inherited(old) {
+        descriptors::inherit(new);
+    }
     if new >= 0 && new != old && descriptors::is_ours(old) && is_owner() {
         let _ = guarded(|| {
             match process().verbs() {
