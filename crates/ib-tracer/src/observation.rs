@@ -112,12 +112,12 @@ impl Observations {
         }
     }
 
-    /// Returns the evidence that a switch sends packets out of a port as its table specifies; `None` if there is none.
+    /// Returns the evidence that a switch sends packets out of a port as its table specifies; `None` without evidence.
     pub(crate) fn proven(&self, place: (NodeNumber, u8)) -> Option<Witness> {
         self.proven.get(&place).copied()
     }
 
-    /// Returns the evidence that packets to a LID leave a port and arrive at the next node; `None` if there is none.
+    /// Returns the evidence that packets to a LID leave a port and arrive at the next node; `None` without evidence.
     pub(crate) fn arrived(&self, (switch, port): (NodeNumber, u8), lid: u16) -> Option<Witness> {
         self.arrived.get(&(switch, port, lid)).copied()
     }

@@ -72,7 +72,7 @@ pub enum Verdict {
     },
     /// Proven bad: the table of the preceding switch differs from the SA records.
     OtherTable {
-        /// Entry for the LID in the table of the switch; 255 if there is none.
+        /// Entry for the LID in the table of the switch; 255 if the table has no entry.
         holds: u8,
     },
     /// Proven bad: the responses of the node to which the hop leads contradict each other, the counters of the

@@ -21,7 +21,7 @@ pub(super) struct Sender {
     pub(super) gid: Gid,
     pub(super) lid: u16,
     pub(super) qpn: Qpn,
-    /// Index of the most preferred group that the sender and the endpoint have joined; [`NO_GROUP`] if there is none.
+    /// Index of the most preferred group that the sender and the endpoint have joined; [`NO_GROUP`] without one.
     pub(super) group: u8,
 }
 

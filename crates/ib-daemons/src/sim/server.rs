@@ -28,8 +28,7 @@ use super::{control, query};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// Maximum number of inputs, such as requests of clients, that are handled before the SM runs and all responses are
-/// sent.
+/// Maximum number of inputs, such as client requests, that are handled before the SM runs and responses are sent.
 const INPUTS: usize = 256;
 
 /// Poll key of the termination signals.
@@ -54,8 +53,7 @@ pub(crate) struct SimServer {
     pub(super) server: Server,
     pub(super) console: LineServer,
     pub(super) adapters: Adapters,
-    /// The simulator client that represents each ibsim client in `sim`. The key is the number that `server` has
-    /// assigned to the ibsim client.
+    /// The simulator client of each ibsim client. The key is the number that `server` has assigned to the ibsim client.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
     started: WallClock,
