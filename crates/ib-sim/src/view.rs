@@ -106,10 +106,11 @@ impl Sim {
         self.fabric().node_info(port)
     }
 
-    /// Returns the first 32 P_Keys of a port.
+    /// Returns block `block` of a port's P_KeyTable: 32 entries. Entries beyond the table are 0, which is not a P_Key.
     #[must_use]
-    pub fn p_keys(&self, port: PortId) -> [PKey; 32] {
-        std::array::from_fn(|index| self.fabric().port(port).p_key(index))
+    pub fn p_key_block(&self, port: PortId, block: u16) -> [PKey; 32] {
+        let first = usize::from(block) * 32;
+        std::array::from_fn(|index| self.fabric().port(port).p_key(first + index))
     }
 
     /// Returns how many times subnet managers have set `ClientReregister` in the PortInfo of a port.

@@ -145,7 +145,7 @@ fn state_of(sim: &Sim, port: PortId, names: &[Address]) -> PortState {
         is_active: info.port_state == ib_wire::mad::sm::PortState::ACTIVE && link.lid != 0,
         mtu: MtuCode(info.neighbor_mtu.0),
         rate: info.rate(),
-        p_keys: sim.p_keys(port).into_iter().filter(is_member).collect(),
+        p_keys: sim.p_key_block(port, 0).into_iter().filter(is_member).collect(),
         registrations: sim.registrations(port).into(),
         has_datagrams: true,
         names: names.to_vec(),

@@ -56,7 +56,9 @@ fn payload(sim: &Sim, port: ib_topology::PortId, message: &Control) -> Option<Ve
             bytes.to_vec()
         }
         kind::SET_IS_SM => message.payload[..4].to_vec(),
-        kind::GET_PKEYS => sim.p_keys(port).iter().flat_map(|key| key.0.to_be_bytes()).collect(),
+        kind::GET_PKEYS => {
+            sim.p_key_block(port, 0).iter().flat_map(|key| key.0.to_be_bytes()).collect()
+        }
         _ => return None,
     })
 }

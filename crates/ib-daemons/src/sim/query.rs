@@ -32,8 +32,63 @@ pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Opt
     }
 }
 
-/// Names of the console commands that are not among [`Command::NAMES`], for error messages.
-const OTHER_COMMANDS: &str = "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
+/// A console command that prints, or controls the server. It leaves the fabric unchanged.
+struct ServerCommand {
+    name: &'static str,
+    takes_arguments: bool,
+    /// Executes the command with its arguments.
+    execute: fn(&mut SimServer, &str) -> Reply,
+}
+
+const SERVER_COMMANDS: [ServerCommand; 9] = [
+    ServerCommand {
+        name: "Dump",
+        takes_arguments: true,
+        execute: |server, arguments| dump::dump(&server.sim, arguments),
+    },
+    ServerCommand {
+        name: "Route",
+        takes_arguments: true,
+        execute: |server, arguments| route(&server.sim, arguments),
+    },
+    ServerCommand {
+        name: "Counters",
+        takes_arguments: true,
+        execute: |server, arguments| with_port(&server.sim, arguments, counters),
+    },
+    ServerCommand {
+        name: "Attached",
+        takes_arguments: false,
+        execute: |server, _| attached(server),
+    },
+    ServerCommand {
+        name: "Addresses",
+        takes_arguments: true,
+        execute: |server, arguments| addresses(server, arguments),
+    },
+    ServerCommand { name: "Stats", takes_arguments: false, execute: |server, _| stats(server) },
+    ServerCommand { name: "X", takes_arguments: true, execute: drop_client },
+    ServerCommand {
+        name: "Quit",
+        takes_arguments: false,
+        execute: |server, _| {
+            server.is_stopped = true;
+            Reply::done("", Value::Null)
+        },
+    },
+    ServerCommand { name: "help", takes_arguments: false, execute: |_, _| help() },
+];
+
+/// Commands of ibsim's console that this console accepts without effect, or refuses.
+fn ibsim_command(name: &str) -> Option<Reply> {
+    match name.to_ascii_lowercase().as_str() {
+        "start" => Some(Reply::done("the simulator is running already", Value::Null)),
+        "verbose" | "wait" => Some(Reply::failed(format!(
+            "{name} is not supported: use the option --log-level, or `at TIME` in a script"
+        ))),
+        _ => None,
+    }
+}
 
 /// Executes a command line. Returns the reply, and the command if it was passed to the fabric, even if it failed: a
 /// replay must repeat failed commands, since the fabric's log contains them.
@@ -41,39 +96,35 @@ fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
-    let name = word.to_ascii_lowercase();
-    let has_no_arguments =
-        matches!(name.as_str(), "help" | "?" | "start" | "quit" | "stats" | "attached");
-    if has_no_arguments && !rest.is_empty() {
-        return (Reply::failed(format!("found {rest:?}, expected nothing after {word}")), None);
+    if let Some(reply) = ibsim_command(word) {
+        return (reply, None);
     }
-    let reply = match name.as_str() {
-        "help" | "?" => {
-            let text = format!("{CONSOLE}{CONSOLE_NAMES}See ibfabric-sim-ctl(1).\n");
-            Reply::done(text, Value::Null)
+    let name = if word == "?" { "help" } else { word };
+    match SERVER_COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(name)) {
+        Some(command) if !command.takes_arguments && !rest.is_empty() => {
+            (Reply::failed(format!("found {rest:?}, expected nothing after {word}")), None)
         }
-        "start" => Reply::done("the simulator is running already", Value::Null),
-        "quit" => {
-            server.is_stopped = true;
-            Reply::done("", Value::Null)
-        }
-        "stats" => stats(server),
-        "attached" => attached(server),
-        "x" => match rest.parse() {
-            Ok(number) if server.drop_client(number) => Reply::done("", Value::Null),
-            Ok(number) => Reply::failed(format!("no client has number {number}: see Attached")),
-            Err(_) => Reply::failed(format!("found {rest:?}, expected the number of a client")),
-        },
-        "addresses" => addresses(server, rest),
-        "counters" => with_port(&server.sim, rest, counters),
-        "dump" => dump::dump(&server.sim, rest),
-        "route" => route(&server.sim, rest),
-        "verbose" | "wait" => Reply::failed(format!(
-            "{word} is not supported: use the option --log-level, or `at TIME` in a script"
-        )),
-        _ => return run(&mut server.sim, line),
-    };
-    (reply, None)
+        Some(command) => ((command.execute)(server, rest), None),
+        None => run(&mut server.sim, line),
+    }
+}
+
+fn help() -> Reply {
+    Reply::done(format!("{CONSOLE}{CONSOLE_NAMES}See ibfabric-sim-ctl(1).\n"), Value::Null)
+}
+
+fn drop_client(server: &mut SimServer, argument: &str) -> Reply {
+    match argument.parse() {
+        Ok(number) if server.drop_client(number) => Reply::done("", Value::Null),
+        Ok(number) => Reply::failed(format!("no client has number {number}: see Attached")),
+        Err(_) => Reply::failed(format!("found {argument:?}, expected the number of a client")),
+    }
+}
+
+/// Returns the names of all commands, for error messages.
+fn command_names() -> String {
+    let [names @ .., last] = SERVER_COMMANDS.each_ref().map(|command| command.name);
+    format!("{}, {} or {last}", Command::NAMES.replace(" or ", ", "), names.join(", "))
 }
 
 fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
@@ -81,8 +132,7 @@ fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
         Ok(command) => command,
         Err(mut error) => {
             if error.expected == Command::NAMES {
-                error.expected =
-                    format!("{}, {OTHER_COMMANDS}", Command::NAMES.replace(" or ", ", "));
+                error.expected = command_names();
             }
             return (Reply::failed(error), None);
         }
@@ -261,5 +311,22 @@ fn route(sim: &Sim, rest: &str) -> Reply {
             let route = text.lines().collect::<Vec<_>>().join(", ");
             Reply { ok: false, text: format!("{why}, after {route}"), data }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_has_every_command() {
+        let listed: Vec<&str> = CONSOLE
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
+        let names = command_names().replace(" or ", ", ");
+        let expected: Vec<&str> = names.split(", ").filter(|name| *name != "help").collect();
+        assert_eq!(listed, expected);
     }
 }

@@ -553,7 +553,7 @@ fn datagram(sim: &Sim, port: PortId, request: &Request) -> Datagram {
         remote: Remote {
             qpn: Qpn::truncated(request.destination_queue_pair),
             q_key: if smp { QKey(0) } else { QKey::GSI },
-            p_key: if smp { remote.p_key } else { sim.p_keys(port)[0] },
+            p_key: if smp { remote.p_key } else { sim.p_key_block(port, 0)[0] },
             path_bits,
             ..remote
         },

@@ -125,7 +125,7 @@ fn switches_enforce_the_partitions_of_their_hosts() {
         let info = lab.sim.port_info(leaf);
         let bits = (info.partition_enforcement_inbound, info.partition_enforcement_outbound);
         assert_eq!(bits, wanted, "{part_enforce:?}");
-        let keys = |port| lab.sim.p_keys(port)[..3].to_vec();
+        let keys = |port| lab.sim.p_key_block(port, 0)[..3].to_vec();
         assert_eq!(keys(host), [PKey(0xffff), PKey(0x0123), PKey(0)]);
         if part_enforce == PartEnforce::Off {
             continue;

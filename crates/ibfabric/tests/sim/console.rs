@@ -107,7 +107,7 @@ fn misplaced_console_command_names_sim_ctl() {
         }
         count += 1;
     }
-    assert_eq!(count, 23);
+    assert!(count > 0, "CONSOLE lists no command");
     let output = Command::new(PROGRAM)
         .args(["sim", "nowhere", "else"])
         .output()

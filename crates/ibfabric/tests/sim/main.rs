@@ -104,10 +104,6 @@ fn console_changes_and_shows_the_fabric() {
         (&["frobnicate"], "found \"frobnicate\", expected Link, Unlink"),
         (&["link", "sw-x0y0[1]", &format!("{peer}[1]")], "has a cable already"),
         (&["route", "1", "2"], "no end port has LID 1"),
-        (
-            &["frobnicate"],
-            "IgnoreLft, Swap, Dump, Route, Counters, Attached, Addresses, Stats, X, ",
-        ),
         (&["frobnicate"], "Quit or help"),
         (&["stats", "extra"], "found \"extra\", expected nothing after stats"),
         (&["quit", "now"], "found \"now\", expected nothing after quit"),

@@ -30,7 +30,7 @@ impl PortAttributes {
             mtu: Mtu::from_code(info.neighbor_mtu.0).unwrap_or(Mtu::B256),
             rate: info.rate(),
             registrations: sim.registrations(port),
-            p_keys: sim.p_keys(port),
+            p_keys: sim.p_key_block(port, 0),
         }
     }
 }
