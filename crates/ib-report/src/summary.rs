@@ -1,8 +1,11 @@
 //! The summary of a subnet, its forwarding tables and the check of these tables.
 
+use std::collections::BTreeMap;
+
 use ib_routing::check::CheckReport;
 use ib_routing::metrics::Metrics;
 use ib_routing::{Layers, Subnet};
+use ib_topology::{Fabric, LinkRate, Port, PortId};
 use ib_types::Guid;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +22,9 @@ pub struct Summary {
     pub lids: usize,
     /// Number of links that the SM reaches.
     pub links: usize,
+    /// Number of slow links. A link between switches is slow if its rate is below the most frequent rate of the links
+    /// between switches. A link of a host is compared with the links of all hosts.
+    pub slow_links: usize,
     /// Number of links between switches on the longest route.
     pub max_hops: usize,
     /// Mean number of links between switches on a route.
@@ -55,14 +61,14 @@ pub struct Summary {
     pub sm_port: Guid,
     /// GUID and description of each node that the SM does not reach.
     pub cut_off: Vec<String>,
-    /// The first problems of each kind, and the most loaded links, as text.
+    /// The first problems of each kind, the most loaded links, and the first slow links, as text.
     pub examples: Examples,
     /// Metrics of the routes, if they were measured.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsSummary>,
 }
 
-/// The first problems of each kind, and the most loaded links, as text.
+/// The first problems of each kind, the most loaded links, and the first slow links, as text.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Examples {
     unreachable: Vec<String>,
@@ -70,10 +76,21 @@ pub struct Examples {
     forwarding_loops: Vec<String>,
     credit_loops: Vec<Vec<String>>,
     loaded_links: Vec<String>,
+    slow_links: Vec<String>,
 }
 
+/// Maximum number of slow links in [`Examples`].
+const SLOW_LINKS_SHOWN: usize = 16;
+
 impl Examples {
-    fn new(subnet: &Subnet<'_>, report: &CheckReport) -> Self {
+    /// Returns the slow links, one per line of text.
+    #[must_use]
+    pub fn slow_links(&self) -> &[String] {
+        &self.slow_links
+    }
+
+    fn new(subnet: &Subnet<'_>, report: &CheckReport, slow_links: &[PortId]) -> Self {
+        let describe = |&end: &PortId| describe_link(subnet.fabric(), end);
         let reach = &report.reach;
         Self {
             unreachable: reach.first.iter().map(|pair| pair.describe(subnet)).collect(),
@@ -81,6 +98,7 @@ impl Examples {
             forwarding_loops: reach.loops.iter().map(|found| found.describe(subnet)).collect(),
             credit_loops: report.credit.first.iter().map(|found| found.describe(subnet)).collect(),
             loaded_links: report.load.worst.iter().map(|link| link.describe(subnet)).collect(),
+            slow_links: slow_links.iter().take(SLOW_LINKS_SHOWN).map(describe).collect(),
         }
     }
 }
@@ -121,6 +139,42 @@ fn as_text<S: Serializer>(guid: &Guid, serializer: S) -> Result<S::Ok, S::Error>
     serializer.collect_str(guid)
 }
 
+/// Returns the slow links among `links`, each given by one of its ports. See [`Summary::slow_links`].
+fn slow_links(fabric: &Fabric, links: &[PortId]) -> Vec<PortId> {
+    let joins_switches = |end: PortId| {
+        let is_switch = |port: &Port| fabric.node(port.node).kind.is_switch();
+        is_switch(fabric.port(end)) && fabric.peer(end).is_some_and(is_switch)
+    };
+    let (between_switches, of_hosts): (Vec<PortId>, Vec<PortId>) =
+        links.iter().copied().partition(|&end| joins_switches(end));
+    let mut slow = Vec::new();
+    for kind in [between_switches, of_hosts] {
+        let rate = |end: PortId| fabric.port(end).rate.megabits_per_second();
+        let mut counts = BTreeMap::<u32, usize>::new();
+        for &end in &kind {
+            *counts.entry(rate(end)).or_default() += 1;
+        }
+        // Of several rates that are equally frequent, the fastest counts.
+        let Some((&most_frequent, _)) = counts.iter().max_by_key(|&(_, count)| count) else {
+            continue;
+        };
+        slow.extend(kind.into_iter().filter(|&end| rate(end) < most_frequent));
+    }
+    slow
+}
+
+/// Describes a link and its rate in one line.
+fn describe_link(fabric: &Fabric, end: PortId) -> String {
+    let name = |port: &Port| {
+        let node = fabric.node(port.node);
+        format!("{} ('{}') port {}", node.guid, node.description, port.number)
+    };
+    let port = fabric.port(end);
+    let peer = fabric.peer(end).unwrap_or(port);
+    let LinkRate { width, speed } = port.rate;
+    format!("{} to {}: {width}{speed}", name(port), name(peer))
+}
+
 /// Rounds to four decimal places.
 #[must_use]
 pub fn rounded(value: f64) -> f64 {
@@ -139,6 +193,12 @@ impl Summary {
     ) -> Self {
         let strictly = if strict { report.reach.unreachable_switch_pairs } else { 0 };
         let fabric = subnet.fabric();
+        let links: Vec<PortId> = fabric
+            .links()
+            .map(|(end, _)| end)
+            .filter(|&end| !subnet.cut_off().contains(&fabric.port(end).node))
+            .collect();
+        let slow_links = slow_links(fabric, &links);
         let adapters = fabric
             .nodes()
             .filter(|(id, node)| !node.kind.is_switch() && !subnet.cut_off().contains(id));
@@ -146,10 +206,8 @@ impl Summary {
             switches: subnet.switches().len(),
             hosts: adapters.count(),
             lids: subnet.end_ports().iter().map(|port| usize::from(port.lids)).sum(),
-            links: fabric
-                .links()
-                .filter(|&(end, _)| !subnet.cut_off().contains(&fabric.port(end).node))
-                .count(),
+            links: links.len(),
+            slow_links: slow_links.len(),
             max_hops: report.hops.max(),
             mean_hops: rounded(report.hops.mean()),
             longer_than_minimum: report.hops.longer_than_minimum,
@@ -177,7 +235,7 @@ impl Summary {
                 .collect(),
             metrics: metrics.map(MetricsSummary::from),
             sm_port: subnet.end_port(subnet.sm_port()).guid,
-            examples: Examples::new(subnet, report),
+            examples: Examples::new(subnet, report, &slow_links),
         }
     }
 
@@ -194,5 +252,41 @@ impl Summary {
     #[must_use]
     pub const fn is_sound(&self) -> bool {
         !self.has_problems() && self.not_judged == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ib_topology::read;
+    use ib_types::{LinkSpeed, LinkWidth};
+
+    use super::*;
+
+    /// A ring of three switches, with one link at 1x SDR, and a host at 4x EDR.
+    const RING: &str = "\
+Switch 3 \"S-0000000000000001\" # \"a\"
+[1] \"S-0000000000000002\"[1] # lid 0 4xNDR
+[2] \"S-0000000000000003\"[1] # lid 0 1xSDR
+[3] \"H-0000000000000011\"[1] # lid 0 4xEDR
+
+Switch 3 \"S-0000000000000002\" # \"b\"
+[1] \"S-0000000000000001\"[1] # lid 0 4xNDR
+[2] \"S-0000000000000003\"[2] # lid 0 4xNDR
+
+Switch 3 \"S-0000000000000003\" # \"c\"
+[1] \"S-0000000000000001\"[2] # lid 0 1xSDR
+[2] \"S-0000000000000002\"[2] # lid 0 4xNDR
+
+Ca 1 \"H-0000000000000011\" # \"h\"
+[1] \"S-0000000000000001\"[3] # lid 0 lmc 0 \"a\" lid 0 4xEDR
+";
+
+    #[test]
+    fn link_below_the_most_frequent_rate_of_its_kind_is_slow() {
+        let fabric = read("ring.net", RING.as_bytes()).expect("the fabric file is valid");
+        let links: Vec<PortId> = fabric.links().map(|(end, _)| end).collect();
+        let slow = slow_links(&fabric, &links);
+        let rates: Vec<LinkRate> = slow.iter().map(|&end| fabric.port(end).rate).collect();
+        assert_eq!(rates, [LinkRate { width: LinkWidth::X1, speed: LinkSpeed::Sdr }]);
     }
 }

@@ -12,6 +12,7 @@ Error \"node\"[[port]] RATE [ATTR]    drops RATE per cent of the requests that t
 PerformanceSet \"node\"[port] PortCounters.NAME=VALUE
 Baselid \"node\"[[port]] LID [LMC]    changes a LID
 Fault \"node\"[[port]] loss=P corrupt=P duplicate=P reorder=P held=TIME delay=TIME | none
+                                    P: a probability, 0 to 1; TIME: such as 250us or 10ms
 Flap \"node\"[port] DOWN UP TIMES     takes a link down and up
 Power \"node\" on|off
 MKey \"node\"[[port]] KEY [PROTECT]   sets an M_Key that the SM does not know

@@ -179,6 +179,16 @@ fn print_problems(
     if omitted > 0 {
         writeln!(out, "\nand {}", counted(omitted, "more credit loop"))?;
     }
+    if summary.slow_links > 0 {
+        writeln!(
+            out,
+            "\nslower than most links of their kind: {}",
+            counted(summary.slow_links, "link")
+        )?;
+        for link in summary.examples.slow_links() {
+            writeln!(out, "  {link}")?;
+        }
+    }
     Ok(())
 }
 
