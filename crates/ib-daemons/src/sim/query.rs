@@ -61,13 +61,13 @@ const SERVER_COMMANDS: [ServerCommand; 9] = [
         takes_arguments: false,
         execute: |server, _| attached(server),
     },
+    ServerCommand { name: "X", takes_arguments: true, execute: drop_client },
     ServerCommand {
         name: "Addresses",
         takes_arguments: true,
         execute: |server, arguments| addresses(server, arguments),
     },
     ServerCommand { name: "Stats", takes_arguments: false, execute: |server, _| stats(server) },
-    ServerCommand { name: "X", takes_arguments: true, execute: drop_client },
     ServerCommand {
         name: "Quit",
         takes_arguments: false,
