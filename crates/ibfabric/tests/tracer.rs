@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn run(words: &[&str]) -> Output {
@@ -157,6 +157,8 @@ fn misrouting_switch_is_named_with_both_ports() {
     assert!(printed.contains(&both), "{printed}");
     let hop = &found["traces"][0]["hops"][1];
     assert_eq!((&hop["left_by"], &hop["out"]), (&other.into(), &out.into()), "{hop}");
+    let expected = json!([{"guid": switch["guid"], "name": name, "port": out, "paths": 1}]);
+    assert_eq!(found["bad_ports"], expected);
     let bad = directory.file("bad", "Misroute nobody 1 2\n");
     let (code, _, errors) = directory.trace(&["-l", &lid, "--commands", &bad]);
     assert_eq!(code, Some(2));

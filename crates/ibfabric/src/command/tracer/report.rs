@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
 
+use ib_daemons::text::counted;
 use ib_tracer::{
     End, FabricModel, Hop, Judgement, NodeNumber, PacketFate, Stop, Target, Trace, TraceError,
     Tracer, Verdict,
@@ -44,6 +45,8 @@ pub(super) struct Report<'a> {
     names: Names,
     is_single: bool,
     tally: Tally,
+    /// Number of bad paths by the port out of which the packets enter the bad hop.
+    bad_ports: BTreeMap<(NodeNumber, u8), usize>,
     /// The traces of the JSON output, which is printed after the last trace.
     traces: Vec<TraceReport>,
 }
@@ -77,7 +80,18 @@ pub(super) struct Whole<'a> {
     retries: u64,
     timeouts: u64,
     ms: f64,
+    /// Ports after which packets take a wrong path, or are lost, with the number of these paths.
+    bad_ports: Vec<BadPort>,
     traces: &'a [TraceReport],
+}
+
+/// A port at the start of the first bad hop of one or more paths. Field names are JSON keys.
+#[derive(Serialize, JsonSchema)]
+struct BadPort {
+    guid: String,
+    name: String,
+    port: u8,
+    paths: usize,
 }
 
 /// A trace; field names are JSON keys.
@@ -133,7 +147,7 @@ struct HopReport {
 impl<'a> Report<'a> {
     pub(super) fn new(args: &'a TracerArgs, names: Names, is_single: bool) -> Self {
         let tally = Tally::default();
-        Self { args, names, is_single, tally, traces: Vec::new() }
+        Self { args, names, is_single, tally, bad_ports: BTreeMap::new(), traces: Vec::new() }
     }
 
     /// Returns the worst judgement of all paths.
@@ -198,8 +212,8 @@ impl<'a> Report<'a> {
         let tally = self.tally;
         match self.args.output() {
             TraceFormat::Json => {
-                let traces = &self.traces;
-                out.json(&Whole { tally, mads, retries, timeouts, ms, traces })
+                let (bad_ports, traces) = (self.bad_ports(tracer.model()), &self.traces[..]);
+                out.json(&Whole { tally, mads, retries, timeouts, ms, bad_ports, traces })
             }
             TraceFormat::Ibtracert => Ok(()),
             TraceFormat::Text => {
@@ -215,6 +229,10 @@ impl<'a> Report<'a> {
                         out,
                         "hops: {validated} validated, {seen} seen, {bad} bad, {not_proven} not proven"
                     )?;
+                    for BadPort { guid, name, port, paths } in self.bad_ports(tracer.model()) {
+                        let paths = counted(paths, "bad path");
+                        writeln!(out, "after port {port} of {guid} ('{name}'): {paths}")?;
+                    }
                 }
                 if !self.is_single || self.args.verbose > 0 {
                     writeln!(
@@ -238,6 +256,10 @@ impl<'a> Report<'a> {
             Judgement::ProvenBad => &mut self.tally.bad,
             Judgement::NotProven => &mut self.tally.not_proven,
         } += 1;
+        let is_bad = |verdict: &Verdict| verdict.judgement() == Judgement::ProvenBad;
+        if let Some((hop, _)) = trace.hops.iter().find(|(_, verdict)| is_bad(verdict)) {
+            *self.bad_ports.entry((hop.from, hop.out)).or_default() += 1;
+        }
         self.tally.validated += usize::from(trace.is_validated());
         let hops = &mut self.tally.hops;
         for (_, verdict) in &trace.hops {
@@ -248,6 +270,20 @@ impl<'a> Report<'a> {
                 Judgement::NotProven => &mut hops.not_proven,
             } += 1;
         }
+    }
+
+    /// Returns the ports of `bad_ports`, those with the most bad paths first.
+    fn bad_ports(&self, model: &FabricModel) -> Vec<BadPort> {
+        let mut ports: Vec<BadPort> = self
+            .bad_ports
+            .iter()
+            .map(|(&(node, port), &paths)| {
+                let name = self.names.of(model, node).to_owned();
+                BadPort { guid: model.node(node).guid.to_string(), name, port, paths }
+            })
+            .collect();
+        ports.sort_by_key(|port| std::cmp::Reverse(port.paths));
+        ports
     }
 
     /// Returns the result of a path as a sentence.
