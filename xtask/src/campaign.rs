@@ -47,6 +47,10 @@ enum Campaign {
     Rnbd,
     /// Reliable connections of two HCAs over an impaired wire, in virtual time.
     Hca,
+    /// Programs that misuse their uverbs device.
+    Verbs,
+    /// Unmodified programs on a simulated fabric that are killed at random times.
+    VerbsKills,
     /// `ibfabric rdma` between two network namespaces over an impaired wire; needs root.
     Rdma,
     /// READs between the kernel of a Linux guest and `ibfabric rdma` over an impaired wire; needs root.
@@ -78,6 +82,12 @@ impl Campaign {
             Campaign::Rnbd => ("ib-rnbd", "rnbd", "confirmed_writes_survive_random_faults", "RNBD"),
             Campaign::Hca => {
                 ("ib-hca", "verbs", "requests_complete_unless_retries_are_exhausted", "HCA")
+            }
+            Campaign::Verbs => {
+                ("ib-preload", "abuse", "device_survives_any_command_and_any_ring", "VERBS")
+            }
+            Campaign::VerbsKills => {
+                ("ibfabric", "run_kills", "killed_program_leaves_port_as_pulled_cable", "KILLS")
             }
         };
         Some([package, file, test, prefix])

@@ -19,6 +19,7 @@
 //! | `sysfs` | files under `/sys/class/infiniband` and `/sys/class/infiniband_mad` |
 //! | `verbs` | the uverbs device, for programs that use libibverbs |
 //! | `engine` | the umad device: agents, requests and their responses, retries, RMPP by `ib_mad::rmpp`; sans-IO |
+//! | `program_memory` | copies from and to addresses that the program passes |
 //! | `errno` | error numbers of the C library |
 //!
 //! The program's descriptors of umad devices, and of the event files of a uverbs device, are those of
@@ -31,5 +32,6 @@ mod engine;
 mod errno;
 mod interpose;
 mod process;
+mod program_memory;
 mod sysfs;
 mod verbs;

@@ -32,6 +32,7 @@ use ib_types::text::escaped;
 
 use crate::descriptors;
 use crate::errno::Errno;
+use crate::program_memory;
 use crate::sysfs::Tree;
 
 mod abi;
@@ -48,7 +49,7 @@ mod settings;
 mod sysfs;
 mod worker;
 
-use abi::{ContextResponse, Field, bytes_of};
+use abi::{AsyncEventRecord, ContextResponse, Field, bytes_of};
 use adapter::Adapter;
 use attributes::Port;
 use command::{Command, Request, ResponseBuffer};
@@ -63,6 +64,9 @@ pub(crate) const DEVICE_NUMBER: (u32, u32) = (231, 192);
 
 /// After this many polls without a packet, a polling thread yields its processor.
 const POLLS_BEFORE_YIELD: u32 = 100;
+
+/// Commands of up to this many bytes are copied to the stack. All commands of libibverbs are shorter.
+const SHORT_COMMAND: usize = 512;
 
 /// Before a device is closed, its queues are processed at most this many times, to send the last
 /// packets.
@@ -195,12 +199,27 @@ impl Verbs {
         })
     }
 
-    /// Reads the next event of an event file into `buffer`. Returns the size of the event in bytes.
+    /// Reads the next event of an event file into the program's buffer of `count` bytes at `address`. Returns the size
+    /// of the event in bytes.
     ///
     /// # Errors
     /// Fails with `EAGAIN` if no event waits. Fails with `EINVAL` if the descriptor is not that of
-    /// an event file, or if the buffer is too small.
-    pub(crate) fn read(&self, descriptor: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
+    /// an event file, or if the buffer is too small. Fails with `EFAULT` if the buffer is not writable; the event is
+    /// then lost, as in the kernel.
+    pub(crate) fn read(
+        &self,
+        descriptor: i32,
+        address: usize,
+        count: usize,
+    ) -> Result<usize, Errno> {
+        let mut event = [0; AsyncEventRecord::SIZE];
+        let size = self.next_event(descriptor, &mut event[..count.min(AsyncEventRecord::SIZE)])?;
+        program_memory::write(address, &event[..size])?;
+        Ok(size)
+    }
+
+    /// Moves the next event of an event file into `buffer`. Returns the size of the event in bytes.
+    fn next_event(&self, descriptor: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mut state = self.lock();
         let file = state.file(descriptor)?;
         let objects = &mut state.objects;
@@ -230,12 +249,28 @@ impl Verbs {
         Ok(size)
     }
 
-    /// Executes a command that the program has written to the device file. Returns the size of the
-    /// command.
+    /// Executes a command of `count` bytes at `address`, which the program has written to the device file. Returns the
+    /// size of the command.
     ///
     /// # Errors
     /// Fails with the error numbers of the kernel's uverbs.
-    pub(crate) fn write(&self, descriptor: i32, bytes: &[u8]) -> Result<usize, Errno> {
+    pub(crate) fn write(
+        &self,
+        descriptor: i32,
+        address: usize,
+        count: usize,
+    ) -> Result<usize, Errno> {
+        let mut short = [0; SHORT_COMMAND];
+        let mut long = Vec::new();
+        let bytes = if count <= SHORT_COMMAND {
+            &mut short[..count]
+        } else if count <= command::LONGEST {
+            long.resize(count, 0);
+            &mut long[..]
+        } else {
+            return Err(Errno::INVALID);
+        };
+        program_memory::read(address, bytes)?;
         let mut state = self.lock();
         let state = &mut *state;
         let context = state.file(descriptor)?;
@@ -251,8 +286,9 @@ impl Verbs {
             }
             _ => state.execute(context, &command)?,
         };
-        deliver(&command.response, &response)?;
-        Ok(bytes.len())
+        let delivered = deliver(&command.response, &response);
+        delivered.inspect_err(|_| state.undo(context, &command.request, &response))?;
+        Ok(count)
     }
 
     /// Processes the queues of the device once, in a thread of the program that polls a CQ. Returns
@@ -273,6 +309,23 @@ impl Verbs {
             std::thread::yield_now();
         }
         moved
+    }
+
+    /// Checks that the program may map a range of the device file.
+    ///
+    /// # Errors
+    /// Fails with `EINVAL` if the range is not that of a ring of the context.
+    pub(crate) fn check_mapping(
+        &self,
+        descriptor: i32,
+        offset: i64,
+        length: usize,
+    ) -> Result<(), Errno> {
+        let state = self.lock();
+        let context = state.objects.contexts.get(&state.file(descriptor)?);
+        let offset = usize::try_from(offset).map_err(|_| Errno::INVALID)?;
+        let has_ring = context.is_some_and(|context| context.rings.has_ring(offset, length));
+        if has_ring { Ok(()) } else { Err(Errno::INVALID) }
     }
 
     /// Records that the descriptor `new` is a duplicate of `old`, if `old` is a uverbs descriptor.
@@ -399,6 +452,27 @@ impl State {
         response
     }
 
+    /// Destroys the object that a command has created, because the program does not get the response.
+    fn undo(&mut self, context: FileId, request: &Request, response: &Response) {
+        let Some(&number) = response.core.first_chunk() else { return };
+        let number = u32::from_ne_bytes(number);
+        if matches!(request, Request::GetContext | Request::CreateCompChannel) {
+            let descriptor = number as i32;
+            descriptors::remove(descriptor);
+            if let Some(file) = self.descriptors.remove(&descriptor) {
+                self.references.remove(&file);
+                self.objects.event_files.remove(&file);
+                for context in self.objects.contexts.values_mut() {
+                    context.async_file.take_if(|async_file| *async_file == file);
+                }
+            }
+            // SAFETY: the program does not know the new descriptor.
+            unsafe { libc::close(descriptor) };
+        } else if let (Some(undo), Some(adapter)) = (request.undo(number), &mut self.adapter) {
+            Executor { adapter, objects: &mut self.objects, context }.destroy(undo);
+        }
+    }
+
     /// Returns the event file of a completion channel; `None` for descriptor -1, which means no
     /// channel.
     fn channel(&self, descriptor: i32) -> Result<Option<FileId>, Errno> {
@@ -484,17 +558,7 @@ fn deliver(buffer: &ResponseBuffer, response: &Response) -> Result<(), Errno> {
         [(buffer.address, core), (buffer.address.wrapping_add(buffer.core as u64), driver)]
     };
     for (address, bytes) in parts.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
-        let address = usize::try_from(address).map_err(|_| Errno::FAULT)?;
-        let end = address.checked_add(bytes.len()).ok_or(Errno::FAULT)?;
-        if address == 0 || end > isize::MAX as usize {
-            return Err(Errno::FAULT);
-        }
-        // SAFETY: the command contains the buffer's address and size, which the program guarantees
-        // as for the kernel.
-        unsafe {
-            let to = std::ptr::with_exposed_provenance_mut::<u8>(address);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-        }
+        program_memory::write(usize::try_from(address).map_err(|_| Errno::FAULT)?, bytes)?;
     }
     Ok(())
 }

@@ -35,11 +35,11 @@ pub(super) unsafe extern "C-unwind" fn read(
             if buffer.is_null() {
                 return Err(Errno::FAULT);
             }
+            if descriptors::is_verbs(fd) {
+                return process().uverbs()?.read(fd, buffer.expose_provenance(), count);
+            }
             // SAFETY: the caller guarantees a buffer of `count` bytes.
             let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count) };
-            if descriptors::is_verbs(fd) {
-                return process().uverbs()?.read(fd, buffer);
-            }
             process().read(fd, buffer)
         });
         if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
@@ -111,11 +111,11 @@ pub(super) unsafe extern "C-unwind" fn write(
         if buffer.is_null() {
             return Err(Errno::FAULT);
         }
+        if descriptors::is_verbs(fd) {
+            return process().uverbs()?.write(fd, buffer.expose_provenance(), count);
+        }
         // SAFETY: the caller guarantees that `buffer` has `count` bytes.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
-        if descriptors::is_verbs(fd) {
-            return process().uverbs()?.write(fd, bytes);
-        }
         process().write(fd, bytes)
     }))
 }

@@ -1,10 +1,10 @@
-//! Replacements of functions that only programs with a uverbs device need: `fstat`, `socket` and
+//! Replacements of functions that only programs with a uverbs device need: `fstat`, `mmap`, `socket` and
 //! `ibv_open_device`.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use libc::{c_int, c_void};
+use libc::{c_int, c_void, off_t, size_t};
 
 use super::fail;
 use super::next::{Next, next};
@@ -35,6 +35,41 @@ pub(super) unsafe extern "C-unwind" fn socket(
         return fail(Errno(libc::EPROTONOSUPPORT), -1);
     }
     next!(c"socket" as fn(c_int, c_int, c_int) -> c_int, (domain, kind, protocol), -1)
+}
+
+/// Defines replacements of functions that map files. Of a uverbs device, only existing rings can be mapped.
+macro_rules! mappers {
+    ($($(#[$documentation:meta])* $name:literal $function:ident;)*) => {
+        $(
+            $(#[$documentation])*
+            ///
+            /// # Safety
+            /// The caller has to meet the requirements of the C library's function.
+            #[unsafe(no_mangle)]
+            pub(super) unsafe extern "C-unwind" fn $function(
+                address: *mut c_void, length: size_t, access: c_int, flags: c_int, fd: c_int, offset: off_t
+            ) -> *mut c_void {
+                if descriptors::is_verbs(fd) && flags & libc::MAP_ANONYMOUS == 0 {
+                    let checked = super::guarded(|| process().uverbs()?.check_mapping(fd, offset, length));
+                    if let Err(error) = checked {
+                        return fail(error, libc::MAP_FAILED);
+                    }
+                }
+                next!(
+                    $name as fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void,
+                    (address, length, access, flags, fd, offset),
+                    libc::MAP_FAILED
+                )
+            }
+        )*
+    };
+}
+
+mappers! {
+    /// Replaces `mmap(2)`.
+    c"mmap" mmap;
+    /// Replaces `mmap64`. On 64-bit machines, it is the same function as `mmap`.
+    c"mmap64" mmap64;
 }
 
 /// A context of libibverbs, in the public layout of `struct ibv_context`.

@@ -102,7 +102,11 @@ impl Adapter {
         if !matches!(state, Some(QpState::Rts | QpState::Sqd | QpState::Sqe | QpState::Err)) {
             return;
         }
-        while qp.refused.is_none() && qp.send_ring.peek(&mut self.element) {
+        // The number of elements is bounded, because the program may change the ring at the same time.
+        for _ in 0..qp.send_ring.capacity() {
+            if qp.refused.is_some() || !qp.send_ring.peek(&mut self.element) {
+                break;
+            }
             let is_datagram = qp.qp_type == QpType::Ud;
             let decoded = SendElement::decode(&self.element, is_datagram);
             let posted = decoded.and_then(|element| {
@@ -159,7 +163,10 @@ impl Adapter {
         let mut failed = Vec::new();
         for (handle, _, qp) in objects.qps.iter_mut() {
             let Some(ring) = &mut qp.recv_ring else { continue };
-            while ring.peek(&mut self.element) {
+            for _ in 0..ring.capacity() {
+                if !ring.peek(&mut self.element) {
+                    break;
+                }
                 let posted = rxe::decode_receive(&self.element).map_err(|wr_id| (wr_id, None));
                 let posted = posted.and_then(|wr| self.post_receive(qp.id, wr));
                 match posted {
@@ -184,7 +191,10 @@ impl Adapter {
             }
         }
         for (_, _, srq) in objects.srqs.iter_mut() {
-            while srq.ring.peek(&mut self.element) {
+            for _ in 0..srq.ring.capacity() {
+                if !srq.ring.peek(&mut self.element) {
+                    break;
+                }
                 // An invalid receive of an SRQ is dropped, because no queue pair could report the
                 // error.
                 if let Ok(wr) = rxe::decode_receive(&self.element) {

@@ -14,6 +14,9 @@ use super::abi::{
 };
 use crate::errno::Errno;
 
+/// Maximum size of a command in bytes: that of an extended command, whose sizes are 16-bit numbers of 8-byte words.
+pub(super) const LONGEST: usize = CommandHeader::SIZE + ExtendedHeader::SIZE + 2 * 8 * 0xffff;
+
 /// Flag by which extended commands are marked.
 const EXTENDED: u32 = 0x8000_0000;
 
@@ -57,6 +60,22 @@ pub(super) enum Request {
     ModifySrq(ModifySrq),
     QuerySrq(u32),
     DestroySrq(u32),
+}
+
+impl Request {
+    /// Returns the request that destroys the object `handle`, if this request has created the object.
+    pub(super) const fn undo(&self, handle: u32) -> Option<Self> {
+        Some(match self {
+            Self::AllocPd => Self::DeallocPd(handle),
+            Self::CreateAh(_) => Self::DestroyAh(handle),
+            Self::RegMr(_) => Self::DeregMr(handle),
+            Self::AllocMw(_) => Self::DeallocMw(handle),
+            Self::CreateCq(_) | Self::CreateCqEx(_) => Self::DestroyCq(handle),
+            Self::CreateQp(_) | Self::CreateQpEx(..) => Self::DestroyQp(handle),
+            Self::CreateSrq(_) => Self::DestroySrq(handle),
+            _ => return None,
+        })
+    }
 }
 
 /// Buffer of the program into which the response is written.

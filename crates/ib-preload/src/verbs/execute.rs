@@ -477,7 +477,7 @@ impl Executor<'_> {
                 let id = qp.id;
                 self.adapter.device.hca().detach_all_mcast(id);
             }
-            let _ = self.execute_destroy(Request::DestroyQp(handle));
+            self.destroy(Request::DestroyQp(handle));
         }
         self.destroy_each(self.objects.ahs.handles(self.context), Request::DestroyAh);
         self.destroy_each(self.objects.mws.handles(self.context), Request::DeallocMw);
@@ -489,13 +489,14 @@ impl Executor<'_> {
 
     fn destroy_each(&mut self, handles: Vec<u32>, destroy: impl Fn(u32) -> Request) {
         for handle in handles {
-            let _ = self.execute_destroy(destroy(handle));
+            self.destroy(destroy(handle));
         }
     }
 
-    /// Destroys one object of a closed context. Callers ignore errors.
-    fn execute_destroy(&mut self, request: Request) -> Result<Response, Errno> {
-        self.execute(&Command { request, response: super::command::ResponseBuffer::default() })
+    /// Destroys one object. An error is ignored: the object remains until its context is closed.
+    pub(super) fn destroy(&mut self, request: Request) {
+        let response = super::command::ResponseBuffer::default();
+        let _ = self.execute(&Command { request, response });
     }
 
     /// Removes the waiting events about an object from all event files.

@@ -6,10 +6,11 @@
 //! The contents of a ring are untrusted. The library keeps its own index, the mask and the element size outside the
 //! ring. The library masks every index that it reads from the ring.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ib_hca::Memory;
 
@@ -30,13 +31,32 @@ const PAGE: usize = 4096;
 
 /// The anonymous file behind the descriptor of a context. It holds the rings of the context; each new ring is appended.
 pub(super) struct RingFile {
-    file: OwnedFd,
+    shared: Arc<Shared>,
     end: usize,
 }
 
+/// Part of a [`RingFile`] that its rings share.
+struct Shared {
+    file: OwnedFd,
+    /// Sizes of the rings in bytes, by offset.
+    rings: Mutex<BTreeMap<usize, usize>>,
+}
+
 impl RingFile {
-    pub(super) const fn new(file: OwnedFd) -> Self {
-        Self { file, end: 0 }
+    pub(super) fn new(file: OwnedFd) -> Self {
+        Self { shared: Arc::new(Shared { file, rings: Mutex::default() }), end: 0 }
+    }
+
+    /// Returns true if a ring starts at the offset and has at least `length` bytes. Only such ranges can be mapped by
+    /// the program.
+    pub(super) fn has_ring(&self, offset: usize, length: usize) -> bool {
+        self.shared.rings().get(&offset).is_some_and(|&size| length <= size)
+    }
+}
+
+impl Shared {
+    fn rings(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -52,6 +72,7 @@ pub(super) fn capacity(elements: u32) -> Option<u32> {
 
 /// A ring in memory that the library shares with the program.
 pub(super) struct Ring {
+    file: Arc<Shared>,
     memory: Arc<Memory>,
     start: NonNull<u8>,
     info: MapInfo,
@@ -84,7 +105,7 @@ impl Ring {
         let size = (ELEMENTS + ((slots as usize) << log2)).next_multiple_of(PAGE);
         let offset = file.end;
         let end = offset.checked_add(size).ok_or(Errno::NO_MEMORY)?;
-        let descriptor = file.file.as_raw_fd();
+        let descriptor = file.shared.file.as_raw_fd();
         let length = libc::off_t::try_from(end).map_err(|_| Errno::NO_MEMORY)?;
         // SAFETY: the call takes numbers only.
         if unsafe { libc::ftruncate(descriptor, length) } != 0 {
@@ -101,13 +122,15 @@ impl Ring {
             .filter(|_| mapped != libc::MAP_FAILED)
             .ok_or(Errno::NO_MEMORY)?;
         file.end = end;
+        file.shared.rings().insert(offset, size);
         // SAFETY: the mapping lives until the ring is dropped, and no copy of `memory` outlives the
         // ring.
         let memory = unsafe { Memory::borrowed(start, size) };
         let info = MapInfo { offset: offset as u64, size: size as u32, pad: 0 };
-        let ring = Self { memory, start, info, mask: slots - 1, log2, next: 0, released: 0 };
+        let (file, mask) = (Arc::clone(&file.shared), slots - 1);
+        let ring = Self { file, memory, start, info, mask, log2, next: 0, released: 0 };
         ring.index(0).store(log2, Ordering::Relaxed);
-        ring.index(4).store(slots - 1, Ordering::Relaxed);
+        ring.index(4).store(mask, Ordering::Relaxed);
         Ok(ring)
     }
 
@@ -119,6 +142,11 @@ impl Ring {
     /// Returns the size of an element in bytes.
     pub(super) const fn element_size(&self) -> usize {
         1 << self.log2
+    }
+
+    /// Returns the maximum number of elements in the ring.
+    pub(super) const fn capacity(&self) -> u32 {
+        self.mask
     }
 
     /// Copies the next element that the program has put in, without taking it. Returns false if the
@@ -201,8 +229,10 @@ impl Ring {
     /// # Errors
     /// Fails with `EINVAL` if the elements do not fit.
     pub(super) fn take_posted(&mut self, old: &Self) -> Result<(), Errno> {
-        self.copy(old, old.released, old.posted())?;
-        self.next = old.next.wrapping_sub(old.released) & old.mask;
+        let count = old.posted();
+        self.copy(old, old.released, count)?;
+        // The program may have moved its index back, behind elements that the library has taken.
+        self.next = (old.next.wrapping_sub(old.released) & old.mask).min(count);
         Ok(())
     }
 
@@ -237,9 +267,16 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
+        let (offset, size) = (self.info.offset, self.info.size);
+        self.file.rings().remove(&(offset as usize));
+        let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: the mapping was made in `create` and nothing else uses it. The program has a
-        // mapping of its own.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.info.size as usize) };
+        // mapping of its own. The second call frees the pages of the ring. If it fails, the pages are freed when the
+        // context is closed.
+        unsafe {
+            libc::munmap(self.start.as_ptr().cast(), size as usize);
+            libc::fallocate(self.file.file.as_raw_fd(), punch, offset as i64, size.into());
+        }
     }
 }
 
