@@ -11,8 +11,12 @@ use crate::id::{CqId, QpId, SrqId};
 pub enum AsyncEvent {
     /// CQ overrun: a completion queue was full; its queue pairs have failed.
     CqError(CqId),
-    /// A queue pair has failed.
+    /// A queue pair has failed for a reason that no completion reports. For example, its CQ was full.
     QpFatal(QpId),
+    /// The peer has sent an invalid request, and the queue pair has failed (`IBV_EVENT_QP_REQ_ERR`).
+    QpRequestError(QpId),
+    /// The peer has violated access rights, and the queue pair has failed (`IBV_EVENT_QP_ACCESS_ERR`).
+    QpAccessError(QpId),
     /// The send queue of a queue pair in state `Sqd` is drained.
     SqDrained(QpId),
     /// A failed queue pair no longer takes receives from its SRQ (last WQE reached).

@@ -172,7 +172,7 @@ impl Hca {
     ///
     /// # Errors
     /// Fails if the queue pair does not exist, uses an SRQ, or is in state `Reset`. Also fails if the receive queue is
-    /// full, or if the receive has too many SGEs or an invalid local key.
+    /// full, or if the receive has too many SGEs. If a local key is invalid, the message that takes the receive fails.
     pub fn post_recv(&mut self, now: Instant, id: QpId, wr: RecvWr) -> Result<(), PostError> {
         let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
         self.resources.now = now;
@@ -195,10 +195,11 @@ impl Hca {
     /// Posts a receive to a shared receive queue (`ibv_post_srq_recv`).
     ///
     /// # Errors
-    /// Fails if the SRQ does not exist or is full, or if the receive has too many SGEs or an invalid local key.
+    /// Fails if the SRQ does not exist or is full, or if the receive has too many SGEs. If a local key is invalid, the
+    /// message that takes the receive fails.
     pub fn post_srq_recv(&mut self, srq: SrqId, wr: RecvWr) -> Result<(), PostError> {
         let srq = self.resources.srqs.get_mut(srq.0).ok_or(PostError::NoSuchQueue)?;
-        srq.post(&self.resources.regions, wr)
+        srq.post(wr)
     }
 
     /// Returns the next completion (`ibv_poll_cq`).
@@ -388,7 +389,7 @@ impl Hca {
         while let Some(cq) = self.resources.overrun.pop() {
             for qp in self.qps.iter_mut() {
                 if [qp.context.init.send_cq, qp.context.init.recv_cq].contains(&cq) {
-                    qp.enter_error(&mut self.resources);
+                    qp.fail_unreported(&mut self.resources);
                 }
             }
         }

@@ -124,7 +124,7 @@ impl Qp {
         hca: &mut HcaResources,
         wr: RecvWr,
     ) -> Result<(), PostError> {
-        self.responder.receives.post(&self.context, &hca.regions, wr)?;
+        self.responder.receives.post(&self.context, wr)?;
         if self.context.state == QpState::Err {
             self.responder.flush(&self.context, hca);
         }
@@ -163,7 +163,10 @@ impl Qp {
             return hca.counters.drop(DropReason::Icrc);
         }
         if qp_type == QpType::Uc {
-            return self.responder.handle_unreliable(context, hca, operation, packet);
+            if self.responder.handle_unreliable(context, hca, operation, packet).is_err() {
+                self.enter_error(hca);
+            }
+            return;
         }
         if operation.is_response() {
             if !context.sends() {
@@ -213,7 +216,7 @@ impl Qp {
                 Ok(true) => return Some(route),
                 Ok(false) => {}
                 Err(_) => {
-                    self.enter_error(hca);
+                    self.fail_unreported(hca);
                     return Some(route);
                 }
             }
@@ -331,8 +334,15 @@ impl Qp {
         }
         self.context.state = QpState::Err;
         self.responder.responses.clear_before_nak();
-        hca.events.push_back(HcaEvent::Async(AsyncEvent::QpFatal(self.context.id)));
         self.flush(hca);
+    }
+
+    /// Enters the error state for a reason that no completion reports, such as an overrun of a CQ.
+    pub(crate) fn fail_unreported(&mut self, hca: &mut HcaResources) {
+        if self.context.state != QpState::Err {
+            self.enter_error(hca);
+            hca.events.push_back(HcaEvent::Async(AsyncEvent::QpFatal(self.context.id)));
+        }
     }
 
     fn flush(&mut self, hca: &mut HcaResources) {

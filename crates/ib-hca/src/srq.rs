@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use crate::error::PostError;
 use crate::id::PdId;
-use crate::region::Regions;
 use crate::work_request::RecvWr;
 
 /// A shared receive queue.
@@ -54,11 +53,11 @@ impl Srq {
     }
 
     /// Posts a receive.
-    pub(crate) fn post(&mut self, regions: &Regions, wr: RecvWr) -> Result<(), PostError> {
+    pub(crate) fn post(&mut self, wr: RecvWr) -> Result<(), PostError> {
         if self.queue.len() >= self.max_wr as usize {
             return Err(PostError::Full(self.max_wr));
         }
-        wr.check(regions, self.pd, self.max_sge)?;
+        wr.check(self.max_sge)?;
         self.queue.push_back(wr);
         Ok(())
     }

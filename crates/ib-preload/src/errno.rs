@@ -6,6 +6,7 @@ pub(crate) struct Errno(pub(crate) i32);
 
 impl Errno {
     pub(crate) const INVALID: Self = Self(libc::EINVAL);
+    pub(crate) const NO_ENTRY: Self = Self(libc::ENOENT);
     pub(crate) const AGAIN: Self = Self(libc::EAGAIN);
     pub(crate) const NO_SPACE: Self = Self(libc::ENOSPC);
     pub(crate) const NO_MEMORY: Self = Self(libc::ENOMEM);

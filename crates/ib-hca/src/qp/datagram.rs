@@ -36,7 +36,13 @@ pub(super) fn receive(
     let imm_data = packet.header(Header::ImmDt).map(|bytes| ImmDt::parse(bytes).data);
     let length = 12 + 8 + imm_data.map_or(0, |_| 4) + packet.payload.len().next_multiple_of(4) + 4;
     let header = if route.is_global { grh(route, length as u16) } else { [0; GRH] };
-    let (pd, sges) = (context.pd, wr.data.sges());
+    let byte_len = GRH + packet.payload.len();
+    if context.init.srq.is_none() && wr.data.length() < byte_len as u64 {
+        // The receive remains for the next datagram. (A receive of an SRQ completes with an error instead.)
+        receives.give_back(context, hca, wr);
+        return hca.counters.drop(DropReason::NoRoom);
+    }
+    let (pd, sges) = (ReceiveQueue::pd(context, hca), wr.data.sges());
     let before = hca.regions.scatter(pd, sges, 0, &header);
     let after = hca.regions.scatter(pd, sges, GRH, packet.payload);
     let status = match (before, after) {
@@ -47,7 +53,7 @@ pub(super) fn receive(
     let has_failed = status != WcStatus::Success;
     let wc = Wc {
         status,
-        byte_len: (GRH + packet.payload.len()) as u32,
+        byte_len: byte_len as u32,
         src_qp: deth.source,
         imm_data,
         grh: route.is_global,

@@ -6,7 +6,7 @@ use super::attr::QpState;
 use super::context::QpContext;
 use crate::error::PostError;
 use crate::event::{AsyncEvent, HcaEvent};
-use crate::region::Regions;
+use crate::id::PdId;
 use crate::resources::HcaResources;
 use crate::srq::Srq;
 use crate::work_request::RecvWr;
@@ -17,12 +17,7 @@ pub(super) struct ReceiveQueue(VecDeque<RecvWr>);
 
 impl ReceiveQueue {
     /// Posts a receive.
-    pub(super) fn post(
-        &mut self,
-        context: &QpContext,
-        regions: &Regions,
-        wr: RecvWr,
-    ) -> Result<(), PostError> {
+    pub(super) fn post(&mut self, context: &QpContext, wr: RecvWr) -> Result<(), PostError> {
         if context.init.srq.is_some() {
             return Err(PostError::Shared);
         }
@@ -33,7 +28,7 @@ impl ReceiveQueue {
         if self.0.len() >= cap.max_recv_wr as usize {
             return Err(PostError::Full(cap.max_recv_wr));
         }
-        wr.check(regions, context.pd, cap.max_recv_sge)?;
+        wr.check(cap.max_recv_sge)?;
         self.0.push_back(wr);
         Ok(())
     }
@@ -44,6 +39,13 @@ impl ReceiveQueue {
             Some(id) => hca.srqs.get(id.0).is_none_or(Srq::is_empty),
             None => self.0.is_empty(),
         }
+    }
+
+    /// Returns the PD of the receives' memory regions.
+    #[inline]
+    pub(super) fn pd(context: &QpContext, hca: &HcaResources) -> PdId {
+        let srq = context.init.srq.and_then(|id| hca.srqs.get(id.0));
+        srq.map_or(context.pd, |srq| srq.pd)
     }
 
     /// Takes the next receive.

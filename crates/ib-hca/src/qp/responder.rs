@@ -13,6 +13,7 @@ use super::receive_queue::ReceiveQueue;
 use super::responses::{ResponseData, ResponseQueue};
 use crate::completion::{Wc, WcOpcode, WcStatus};
 use crate::counters::DropReason;
+use crate::event::{AsyncEvent, HcaEvent};
 use crate::packet::Packet;
 use crate::region::AccessFlags;
 use crate::resources::HcaResources;
@@ -72,17 +73,24 @@ struct CompletedMessage {
     length: u32,
 }
 
-/// Refusal of a request, after which the queue pair fails: code of the NAK, and completion status of the receive.
+/// Refusal of a request, after which the queue pair fails (IBTA volume 1, 9.9.6).
 struct Refusal {
-    code: NakCode,
+    /// Code of the NAK; `None` if the peer gets no NAK.
+    code: Option<NakCode>,
+    /// Completion status of the receive.
     status: WcStatus,
 }
 
-const INVALID: Refusal = Refusal { code: NakCode::INVALID_REQUEST, status: WcStatus::LocQpOpErr };
-const ACCESS: Refusal = Refusal { code: NakCode::REMOTE_ACCESS, status: WcStatus::LocAccessErr };
-const TOO_LONG: Refusal = Refusal { code: NakCode::INVALID_REQUEST, status: WcStatus::LocLenErr };
+const INVALID: Refusal =
+    Refusal { code: Some(NakCode::INVALID_REQUEST), status: WcStatus::LocQpOpErr };
+const ACCESS: Refusal =
+    Refusal { code: Some(NakCode::REMOTE_ACCESS), status: WcStatus::LocAccessErr };
+const TOO_LONG: Refusal =
+    Refusal { code: Some(NakCode::INVALID_REQUEST), status: WcStatus::LocLenErr };
 const OPERATIONAL: Refusal =
-    Refusal { code: NakCode::REMOTE_OPERATIONAL, status: WcStatus::LocProtErr };
+    Refusal { code: Some(NakCode::REMOTE_OPERATIONAL), status: WcStatus::LocProtErr };
+/// A SEND with invalidation whose key is not valid.
+const BAD_INVALIDATION: Refusal = Refusal { code: None, status: WcStatus::LocProtErr };
 
 /// Error of [`Responder::execute`].
 enum ExecuteError {
@@ -160,7 +168,7 @@ impl Responder {
         hca: &mut HcaResources,
         operation: Operation,
         packet: &Packet<'_>,
-    ) {
+    ) -> Result<(), RequestRefused> {
         let is_start = matches!(operation.position(), Position::First | Position::Only);
         let fits = packet.bth.psn == self.expected;
         self.expected = packet.bth.psn.wrapping_add(1);
@@ -171,14 +179,24 @@ impl Responder {
         } else if !fits || self.skips {
             self.skips = true;
             hca.counters.drop(DropReason::Psn);
-            return;
+            return Ok(());
         }
-        if self.execute(context, hca, operation, packet).is_err() {
-            hca.counters.drop(DropReason::NoReceive);
-            self.give_back(context, hca);
-            self.skips = true;
-        }
+        let result = self.execute(context, hca, operation, packet);
         self.responses.clear();
+        match result {
+            Ok(()) => Ok(()),
+            // The buffer of the receive is not accessible, so a later message could not use the receive either.
+            Err(ExecuteError::Refused(refusal)) if refusal.status == WcStatus::LocProtErr => {
+                self.fail_receive(context, hca, &refusal);
+                Err(RequestRefused)
+            }
+            Err(_) => {
+                hca.counters.drop(DropReason::NoReceive);
+                self.give_back(context, hca);
+                self.skips = true;
+                Ok(())
+            }
+        }
     }
 
     /// Discards a partial message, and puts its receive back into the queue.
@@ -316,7 +334,8 @@ impl Responder {
             _ => (self.receives.take(context, hca).ok_or(ExecuteError::NotReady)?, 0),
         };
         let sges = wr.data.sges();
-        let scattered = hca.regions.scatter(context.pd, sges, received as usize, packet.payload);
+        let pd = ReceiveQueue::pd(context, hca);
+        let scattered = hca.regions.scatter(pd, sges, received as usize, packet.payload);
         // If the sum saturates at 4 GiB, the message is larger than any receive, and is refused in any case.
         let received = received.saturating_add(packet.payload.len() as u32);
         let is_last = matches!(operation.position(), Position::Last | Position::Only);
@@ -331,7 +350,7 @@ impl Responder {
             if let Some(key) = invalidated
                 && hca.regions.invalidate(context.owner(), key).is_err()
             {
-                refusal = Some(OPERATIONAL);
+                refusal = Some(BAD_INVALIDATION);
             }
         }
         if refusal.is_none() && is_last {
@@ -370,7 +389,15 @@ impl Responder {
                         length as usize,
                         access,
                     );
-                    opened.map_err(|_| ACCESS)?;
+                    if opened.is_err() {
+                        // The receive that the immediate data would have used reports the error.
+                        if operation == Operation::WriteOnlyImmediate
+                            && let Some(wr) = self.receives.take(context, hca)
+                        {
+                            self.partial = PartialMessage::Send { wr, received: 0 };
+                        }
+                        return Err(ACCESS.into());
+                    }
                 }
                 (addr, rkey, length, 0)
             }
@@ -534,10 +561,24 @@ impl Responder {
         hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event);
     }
 
-    /// Sends a NAK, and completes the current receive with an error. The caller fails the queue pair.
+    /// Sends a NAK, reports an asynchronous event, and completes the current receive with an error. The caller fails the
+    /// queue pair.
     fn refuse(&mut self, context: &QpContext, hca: &mut HcaResources, refusal: &Refusal) {
-        self.nak(refusal.code);
-        hca.counters.naks_sent += 1;
+        if let Some(code) = refusal.code {
+            self.nak(code);
+            hca.counters.naks_sent += 1;
+        }
+        let event = match refusal.code {
+            Some(NakCode::REMOTE_ACCESS) => Some(AsyncEvent::QpAccessError(context.id)),
+            Some(NakCode::INVALID_REQUEST) => Some(AsyncEvent::QpRequestError(context.id)),
+            _ => None,
+        };
+        hca.events.extend(event.map(HcaEvent::Async));
+        self.fail_receive(context, hca, refusal);
+    }
+
+    /// Completes the current receive with an error.
+    fn fail_receive(&mut self, context: &QpContext, hca: &mut HcaResources, refusal: &Refusal) {
         if let PartialMessage::Send { wr, received } = std::mem::take(&mut self.partial) {
             let (wr_id, status, opcode) = (wr.wr_id, refusal.status, WcOpcode::Recv);
             let message = CompletedMessage { wr_id, opcode, length: received };

@@ -1,8 +1,8 @@
 //! CQs, SRQs, multicast groups, and draining of send queues.
 
 use ib_hca::{
-    AsyncEvent, Data, DestroyError, DropReason, HcaEvent, QpAttr, QpInitAttr, QpState, QpType,
-    RecvWr, SendFlags, SendOp, SendWr, UdDestination, WcStatus,
+    AccessFlags, AsyncEvent, Data, DestroyError, DropReason, HcaEvent, QpAttr, QpInitAttr, QpState,
+    QpType, RecvWr, SendFlags, SendOp, SendWr, UdDestination, WcStatus,
 };
 use ib_types::{Gid, QKey, Qpn};
 
@@ -71,6 +71,89 @@ fn queue_pairs_share_receives() {
         side.hca.destroy_qp(qp).expect("the queue pair exists");
     }
     side.hca.destroy_srq(srq).expect("the SRQ is unused");
+}
+
+#[test]
+fn receive_with_invalid_key_fails_the_message_that_takes_it() {
+    for with_srq in [false, true] {
+        let mut pair = Pair::new(3);
+        let wiring = Wiring::default();
+        let (near, far) = (pair.region(0, 100, ALL), pair.region(1, 100, AccessFlags::default()));
+        let side = &mut pair.sides[1];
+        let srq = side.hca.create_srq(side.pd, 4, 1).expect("the size is valid");
+        let receive = RecvWr { wr_id: 5, data: far.data(0, 100) };
+        let init = QpInitAttr {
+            qp_type: QpType::Rc,
+            send_cq: side.cq,
+            recv_cq: side.cq,
+            srq: with_srq.then_some(srq),
+            cap: wiring.cap,
+        };
+        let other = side.hca.create_qp(side.pd, &init).expect("the SRQ exists");
+        let qp = pair.create(0, &wiring);
+        pair.connect_with(&wiring, [qp, other]);
+        if with_srq {
+            pair.sides[1].hca.post_srq_recv(srq, receive).expect("the SRQ has room");
+        } else {
+            pair.receive(1, other, 5, far.data(0, 100));
+        }
+        pair.run();
+        assert!(pair.done(1).is_empty(), "the receive is not used yet");
+        pair.send(0, qp, 1, SendOp::Send { imm: None }, near.data(0, 10));
+        pair.run();
+        assert_eq!(pair.done(0)[0].status, WcStatus::RemOpErr);
+        let done = pair.done(1);
+        assert_eq!((done[0].wr_id, done[0].status), (5, WcStatus::LocProtErr));
+        assert_eq!([pair.state_of(0, qp), pair.state_of(1, other)], [QpState::Err; 2]);
+    }
+}
+
+#[test]
+fn receives_of_an_srq_use_the_pd_of_the_srq() {
+    let mut pair = Pair::new(4);
+    let wiring = Wiring::default();
+    let (near, far) = (pair.region(0, 100, ALL), pair.region(1, 100, ALL));
+    near.memory.write(0, &pattern(100, 1)).expect("the range is within the memory");
+    let side = &mut pair.sides[1];
+    let srq = side.hca.create_srq(side.pd, 4, 1).expect("the size is valid");
+    let receive = RecvWr { wr_id: 5, data: far.data(0, 100) };
+    side.hca.post_srq_recv(srq, receive).expect("the SRQ has room");
+    let other_pd = side.hca.alloc_pd().expect("there is room for a PD");
+    let init = QpInitAttr {
+        qp_type: QpType::Rc,
+        send_cq: side.cq,
+        recv_cq: side.cq,
+        srq: Some(srq),
+        cap: wiring.cap,
+    };
+    let other = side.hca.create_qp(other_pd, &init).expect("the SRQ exists");
+    let qp = pair.create(0, &wiring);
+    pair.connect_with(&wiring, [qp, other]);
+    pair.send(0, qp, 1, SendOp::Send { imm: None }, near.data(0, 100));
+    pair.run();
+    assert_eq!(pair.done(1)[0].status, WcStatus::Success);
+    assert_eq!(far.bytes(0, 100), pattern(100, 1));
+}
+
+#[test]
+fn violation_of_access_rights_is_reported_to_the_responder() {
+    let mut pair = Pair::new(5);
+    let qps = pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 100, ALL), pair.region(1, 100, ALL));
+    let to = ib_hca::RemoteAddress { rkey: far.key ^ 0x1000, ..far.remote(0) };
+    pair.send(0, qps[0], 1, SendOp::Write { to, imm: None }, near.data(0, 10));
+    pair.run();
+    assert_eq!(pair.done(0)[0].status, WcStatus::RemAccessErr);
+    assert_eq!(events(&mut pair, 0), [], "the completion reports the error");
+    assert_eq!(events(&mut pair, 1), [AsyncEvent::QpAccessError(qps[1])]);
+
+    let qps = pair.connect(&Wiring::default());
+    pair.receive(1, qps[1], 7, Data::None);
+    pair.send(0, qps[0], 2, SendOp::Write { to, imm: Some(6) }, near.data(0, 10));
+    pair.run();
+    assert_eq!(pair.done(0)[0].status, WcStatus::RemAccessErr);
+    let done = pair.done(1);
+    assert_eq!((done[0].wr_id, done[0].status), (7, WcStatus::LocAccessErr));
 }
 
 #[test]

@@ -201,12 +201,11 @@ fn invalid_requests_are_refused_with_a_reason() {
     let at = region.remote(0);
     let error = refused(send(SendOp::FetchAdd { at, add: 1 }, region.data(0, 9)));
     assert_eq!(error, PostError::AtomicLength(9));
-    // Receives require local write access.
     let recv = |data: Data| RecvWr { wr_id: 1, data };
     let error = hca
-        .post_recv(now, qps[0], recv(region.data(0, 1)))
-        .expect_err("the region has no local write access");
-    assert!(matches!(error, PostError::Sge { .. }), "{error}");
+        .post_recv(now, qps[0], recv(Data::Many(vec![region.sge(0, 1); 3].into())))
+        .expect_err("the receive has too many SGEs");
+    assert!(matches!(error, PostError::TooManySges { found: 3, .. }), "{error}");
     hca.post_recv(now, qps[0], recv(Data::None)).expect("the receive queue has room");
     let full = hca.post_recv(now, qps[0], recv(Data::None));
     assert_eq!(full, Err(PostError::Full(1)));

@@ -175,7 +175,8 @@ fn type_2_window_is_bound_again_after_invalidation() {
 
 #[test]
 fn peer_invalidates_type_2_window_but_not_type_1() {
-    for (mw_type, expected) in [(MwType::Two, WcStatus::Success), (MwType::One, WcStatus::RemOpErr)]
+    for (mw_type, expected) in
+        [(MwType::Two, WcStatus::Success), (MwType::One, WcStatus::RetryExcErr)]
     {
         let (mut pair, qps, [near, far], mw, rkey) = bound(mw_type, AccessFlags::REMOTE_WRITE);
         pair.receive(1, qps[1], 7, far.data(0, 8));
@@ -189,6 +190,8 @@ fn peer_invalidates_type_2_window_but_not_type_1() {
             assert_eq!(found, WcStatus::RemAccessErr);
             assert_eq!(pair.sides[1].hca.dereg_mr(far.mr), Ok(()));
         } else {
+            // The peer gets no NAK (IBTA volume 1, 9.9.6.3, class J).
+            assert_eq!(received.status, WcStatus::LocProtErr);
             assert_eq!(pair.sides[1].hca.dereg_mr(far.mr), Err(RegionError::InUse(1)));
         }
         assert_eq!(pair.sides[1].hca.dealloc_mw(mw), Ok(()));

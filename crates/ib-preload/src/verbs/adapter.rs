@@ -25,6 +25,8 @@ use super::rxe::{self, Operation, SendElement};
 mod event_type {
     pub(super) const CQ_ERR: u32 = 0;
     pub(super) const QP_FATAL: u32 = 1;
+    pub(super) const QP_REQ_ERR: u32 = 2;
+    pub(super) const QP_ACCESS_ERR: u32 = 3;
     pub(super) const SQ_DRAINED: u32 = 5;
     pub(super) const DEVICE_FATAL: u32 = 8;
     pub(super) const PORT_ACTIVE: u32 = 9;
@@ -385,6 +387,8 @@ fn report(objects: &mut Objects, event: &AsyncEvent) {
     let (found, event_type) = match *event {
         AsyncEvent::CqError(id) => (of_cq(objects, id), event_type::CQ_ERR),
         AsyncEvent::QpFatal(id) => (of_qp(objects, id), event_type::QP_FATAL),
+        AsyncEvent::QpRequestError(id) => (of_qp(objects, id), event_type::QP_REQ_ERR),
+        AsyncEvent::QpAccessError(id) => (of_qp(objects, id), event_type::QP_ACCESS_ERR),
         AsyncEvent::SqDrained(id) => (of_qp(objects, id), event_type::SQ_DRAINED),
         AsyncEvent::QpLastWqeReached(id) => (of_qp(objects, id), event_type::QP_LAST_WQE_REACHED),
         AsyncEvent::SrqLimitReached(id) => (of_srq(objects, id), event_type::SRQ_LIMIT_REACHED),

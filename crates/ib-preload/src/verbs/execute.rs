@@ -82,14 +82,14 @@ impl Executor<'_> {
                 Ok(Response::core(&self.objects.pds.insert(self.context, pd)))
             }
             Request::DeallocPd(handle) => {
-                let &mut pd = self.objects.pds.of(self.context, handle)?;
+                let &mut pd = self.objects.pds.existing(self.context, handle)?;
                 self.adapter.device.hca().dealloc_pd(pd).map_err(destroyed)?;
                 self.objects.pds.remove(handle);
                 Ok(Response::default())
             }
             Request::CreateAh(create) => self.create_ah(&create),
             Request::DestroyAh(handle) => {
-                let &mut ah = self.objects.ahs.of(self.context, handle)?;
+                let &mut ah = self.objects.ahs.existing(self.context, handle)?;
                 self.adapter.device.hca().destroy_ah(ah).map_err(destroyed)?;
                 self.objects.ahs.remove(handle);
                 Ok(Response::default())
@@ -99,7 +99,7 @@ impl Executor<'_> {
             Request::DeregMr(handle) => self.dereg_mr(handle),
             Request::AllocMw(alloc) => self.alloc_mw(&alloc),
             Request::DeallocMw(handle) => {
-                let &mut mw = self.objects.mws.of(self.context, handle)?;
+                let &mut mw = self.objects.mws.existing(self.context, handle)?;
                 self.adapter.device.hca().dealloc_mw(mw).map_err(destroyed)?;
                 self.objects.mws.remove(handle);
                 Ok(Response::default())
@@ -158,7 +158,7 @@ impl Executor<'_> {
                 Ok(Response::core(&QuerySrqResponse { max_wr, max_sge, srq_limit, reserved }))
             }
             Request::DestroySrq(handle) => {
-                let id = self.objects.srqs.of(self.context, handle)?.id;
+                let id = self.objects.srqs.existing(self.context, handle)?.id;
                 self.adapter.device.hca().destroy_srq(id).map_err(destroyed)?;
                 let events = self.objects.srqs.remove(handle).map_or(0, |srq| srq.events);
                 self.forget_events(Source::Srq(handle));
@@ -256,7 +256,7 @@ impl Executor<'_> {
     }
 
     fn destroy_cq(&mut self, handle: u32) -> Result<Response, Errno> {
-        let id = self.objects.cqs.of(self.context, handle)?.id;
+        let id = self.objects.cqs.existing(self.context, handle)?.id;
         self.adapter.device.hca().destroy_cq(id).map_err(destroyed)?;
         self.forget_events(Source::Cq(handle));
         let cq = self.objects.cqs.remove(handle).ok_or(Errno::INVALID)?;
@@ -420,7 +420,7 @@ impl Executor<'_> {
     }
 
     fn destroy_qp(&mut self, handle: u32) -> Result<Response, Errno> {
-        let id = self.objects.qps.of(self.context, handle)?.id;
+        let id = self.objects.qps.existing(self.context, handle)?.id;
         self.adapter.complete(self.objects);
         self.adapter.device.hca().destroy_qp(id).map_err(destroyed)?;
         self.forget_events(Source::Qp(handle));
@@ -430,9 +430,11 @@ impl Executor<'_> {
     }
 
     fn post_send(&mut self, handle: u32) -> Result<Response, Errno> {
-        let id = self.objects.qps.of(self.context, handle)?.id;
-        let (_, state, _) = self.adapter.device.hca().query_qp(id).ok_or(Errno::INVALID)?;
+        let qp = self.objects.qps.of(self.context, handle)?;
+        let (_, state, _) = self.adapter.device.hca().query_qp(qp.id).ok_or(Errno::INVALID)?;
         if matches!(state, QpState::Reset | QpState::Init | QpState::Rtr) {
+            // The provider has put the refused requests into the ring before.
+            qp.send_ring.clear();
             return Err(Errno::INVALID);
         }
         self.adapter.take_sends(self.objects, handle);
@@ -446,6 +448,7 @@ impl Executor<'_> {
             return Err(Errno::INVALID);
         }
         let hca = self.adapter.device.hca();
+        let max_wr = queue_size(max_wr, hca.config().max_qp_wr);
         let id = hca.create_srq(pd, max_wr, max_sge).map_err(created)?;
         hca.arm_srq(id, srq_limit);
         let element = rxe::RECV_WQE + max_sge as usize * rxe::SGE;

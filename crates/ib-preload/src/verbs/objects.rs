@@ -49,6 +49,14 @@ impl<T> Table<T> {
         }
     }
 
+    /// Returns an object of the context for a command that destroys the object.
+    ///
+    /// # Errors
+    /// Fails with `ENOENT` if the context has no object with this handle, like the commands of Linux.
+    pub(super) fn existing(&mut self, context: FileId, handle: u32) -> Result<&mut T, Errno> {
+        self.of(context, handle).map_err(|_| Errno::NO_ENTRY)
+    }
+
     /// Returns the object with this handle, whichever context it belongs to.
     pub(super) fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
         self.objects.get_mut(&handle).map(|(_, object)| object)

@@ -72,7 +72,7 @@ impl Executor<'_> {
     }
 
     pub(super) fn dereg_mr(&mut self, handle: u32) -> Result<Response, Errno> {
-        let id = self.objects.mrs.of(self.context, handle)?.id;
+        let id = self.objects.mrs.existing(self.context, handle)?.id;
         self.adapter.device.hca().dereg_mr(id).map_err(region_failed)?;
         self.objects.mrs.remove(handle);
         Ok(Response::default())
@@ -98,8 +98,9 @@ impl Executor<'_> {
 /// # Errors
 /// Fails with `EOPNOTSUPP` for on-demand paging, and with `EINVAL` for unknown flags.
 fn access_of(flags: u32) -> Result<AccessFlags, Errno> {
+    const ZERO_BASED: u32 = 1 << 5;
     const ON_DEMAND: u32 = 1 << 6;
-    if flags & ON_DEMAND != 0 {
+    if flags & (ZERO_BASED | ON_DEMAND) != 0 {
         return Err(Errno::NOT_SUPPORTED);
     }
     if flags & !KNOWN_ACCESS != 0 {
