@@ -38,12 +38,6 @@ impl Plan {
         let left = if is_flush { Command { length: 0, ..command } } else { command };
         Self { left, most, fua, flushes: wants && !fua || is_flush }
     }
-
-    /// Returns true if the last step is a flush, which must wait until the other steps have completed.
-    #[must_use]
-    pub const fn ends_with_flush(&self) -> bool {
-        self.flushes
-    }
 }
 
 impl Iterator for Plan {

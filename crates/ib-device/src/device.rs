@@ -433,13 +433,6 @@ impl Device {
         self.callbacks.refused = Some(Box::new(take));
     }
 
-    /// Ends a trace selection ([`Hca::select`]). Before that, passes the packet readers that were
-    /// not passed yet to the callback of [`Self::on_traced`].
-    pub fn deselect(&mut self, selection: SelectionId) {
-        self.hand_over_traces();
-        self.engines.hca.deselect(selection);
-    }
-
     /// Runs the closures that other threads have queued for this device.
     fn run_inbox(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {

@@ -94,12 +94,6 @@ impl Request {
     pub fn port(&self) -> Option<u16> {
         self.requested.service_id.to_port().map(|(_, port)| port)
     }
-
-    /// Returns how many READs and atomics the client wants to have outstanding at this HCA.
-    #[must_use]
-    pub fn initiator_depth(&self) -> u8 {
-        self.requested.req.initiator_depth
-    }
 }
 
 /// The reason why [`Device::connect`] or [`Device::accept`] fails.

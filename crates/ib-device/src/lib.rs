@@ -1,12 +1,11 @@
 //! Drives a software HCA on its link: RoCEv2 over UDP, a port of a fabric that another process simulates, or a
 //! simulated fabric in this process.
 //!
-//! [`Device`] is driven by its caller, [`Driver`] runs a dedicated thread, and [`SimDevice`] runs
+//! [`Device`] is driven by its caller, and [`SimDevice`] runs
 //! in virtual time.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `driver` | [`Driver`]: a thread that drives a [`Device`] for other threads |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager connects |
 //! | `resolve` | [`Device::path_to`], [`Device::find`]: paths and addresses of peers |
 //! | `device` | [`Device`]: HCA, connection manager and link, driven by the caller |
@@ -64,7 +63,6 @@
 mod acm;
 mod attached;
 mod device;
-mod driver;
 mod endpoint;
 mod engines;
 mod event;
@@ -75,7 +73,6 @@ mod route;
 pub mod sim;
 
 pub use device::{Device, LinkCounters};
-pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
 pub use engines::Engines;
 pub use event::DeviceEvent;

@@ -213,12 +213,6 @@ impl Client {
         &self.server
     }
 
-    /// Returns the client's number at the server.
-    #[must_use]
-    pub const fn number(&self) -> u32 {
-        self.number
-    }
-
     /// Returns the name of the node at which the server has attached the client.
     #[must_use]
     pub fn node(&self) -> &str {

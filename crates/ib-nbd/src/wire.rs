@@ -57,8 +57,6 @@ pub mod reply {
     pub const ERR_INVALID: u32 = 1 << 31 | 3;
     /// There is no such device.
     pub const ERR_UNKNOWN: u32 = 1 << 31 | 6;
-    /// The server is shutting down.
-    pub const ERR_SHUTDOWN: u32 = 1 << 31 | 7;
     /// The option is too long.
     pub const ERR_TOO_BIG: u32 = 1 << 31 | 9;
 }

@@ -106,16 +106,6 @@ impl PacketFlags {
     pub const OUTBOUND: Self = Self(2);
     /// The packet had a wrong CRC (a link-layer error).
     pub const CRC_ERROR: Self = Self(1 << 24);
-    /// The packet was too long (a link-layer error).
-    pub const TOO_LONG: Self = Self(1 << 25);
-    /// The packet was too short (a link-layer error).
-    pub const TOO_SHORT: Self = Self(1 << 26);
-
-    /// Returns the union of the flags of `self` and `other`.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
 }
 
 /// Enhanced packet block.

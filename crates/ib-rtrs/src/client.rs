@@ -320,11 +320,6 @@ impl Client {
         self.registrations.register(cx, memory, &self.slots)
     }
 
-    /// Deregisters memory. The caller ensures that all requests that use the memory have completed.
-    pub fn deregister(&mut self, cx: &mut impl Adapters, id: BufferId) {
-        self.registrations.deregister(cx, id);
-    }
-
     /// Handles all paths that have failed or were connected during the current call.
     fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
         loop {

@@ -185,13 +185,6 @@ impl Server {
         paths.filter(|path| path.state == State::Connected).map(|path| path.id)
     }
 
-    /// Returns the session to which a path belongs.
-    #[must_use]
-    pub fn session_of(&self, id: ServerPathId) -> Option<SessionId> {
-        let key = self.path(id)?.session;
-        self.session_id(key)
-    }
-
     /// Returns the name of a session.
     #[must_use]
     pub fn name(&self, id: SessionId) -> Option<&[u8]> {

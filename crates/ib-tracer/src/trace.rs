@@ -225,12 +225,6 @@ impl Trace {
         self.hops.iter().find(|(_, verdict)| verdict.is_bad())
     }
 
-    /// Returns the first hop that is not proven.
-    #[must_use]
-    pub fn first_unproven(&self) -> Option<&(Hop, Verdict)> {
-        self.hops.iter().find(|(_, verdict)| verdict.judgement() == Judgement::NotProven)
-    }
-
     /// Returns true if the path is proven good, and the agent at its end reports the expected arrival port.
     #[must_use]
     pub fn is_validated(&self) -> bool {

@@ -31,7 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some(Incoming::Received(answer)) => {
                 let id = answer.mad.transaction_id();
                 let info = answer.mad.attribute::<NodeInfo>().ok_or("another attribute")?;
-                writeln!(output, "transaction {id}\n{info}")?;
+                let (guid, ports) = (info.node_guid, info.num_ports);
+                writeln!(output, "transaction {id}: node {guid} with {ports} ports")?;
                 return Ok(());
             }
             Some(Incoming::Lost(_)) => return Err("the request was lost".into()),

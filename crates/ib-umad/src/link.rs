@@ -171,18 +171,6 @@ impl UmadLink {
         self.file.descriptor()
     }
 
-    /// Sends a message of any size. More than 256 bytes require [`UmadRmpp::Kernel`] and RMPP's Active flag in the
-    /// message.
-    ///
-    /// # Errors
-    /// Fails if no agent has the class, or if the kernel rejects the message.
-    pub fn send_message(&mut self, remote: &Remote, message: &[u8]) -> Result<(), LinkError> {
-        let mut mad = Mad::default();
-        let length = message.len().min(MAD_LENGTH);
-        mad.0[..length].copy_from_slice(&message[..length]);
-        self.write(&Datagram::new(*remote, mad), message)
-    }
-
     /// Returns the next received message.
     ///
     /// # Errors

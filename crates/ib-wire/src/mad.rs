@@ -36,7 +36,6 @@ pub mod attribute_id;
 pub mod class_port_info;
 pub mod cm;
 mod codes;
-mod dump;
 pub mod header;
 pub mod pm;
 pub mod rmpp;

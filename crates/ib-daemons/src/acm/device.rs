@@ -38,11 +38,6 @@ impl DevicePort {
         Some(Self { device, datagrams, mads: VecDeque::new(), names })
     }
 
-    /// Returns the HCA.
-    pub const fn device(&mut self) -> &mut Device {
-        &mut self.device
-    }
-
     /// Sends and receives pending packets and MADs; returns true if there were any.
     ///
     /// # Errors

@@ -50,14 +50,6 @@ impl IbsimLink {
         &self.client
     }
 
-    /// Sets or clears `IsSM`; see [`Client::set_is_sm`].
-    ///
-    /// # Errors
-    /// As [`Client::control`].
-    pub fn set_is_sm(&self, is_sm: bool) -> Result<(), ClientError> {
-        self.client.set_is_sm(is_sm)
-    }
-
     fn ask(&self, kind: u32) -> Result<Control, LinkError> {
         self.client.control(kind, &[]).map_err(|error| self.unanswered(error))
     }

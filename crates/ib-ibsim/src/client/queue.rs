@@ -55,12 +55,6 @@ impl Inbox {
         Self { batch: Batch::new(), received: VecDeque::new(), malformed: 0 }
     }
 
-    /// Returns the number of malformed datagrams.
-    #[must_use]
-    pub const fn malformed(&self) -> u64 {
-        self.malformed
-    }
-
     /// Returns the next received request; `None` if none has arrived.
     ///
     /// # Errors

@@ -135,21 +135,6 @@ impl Registrations {
         Ok(BufferId(index as u32))
     }
 
-    pub(super) fn deregister(&mut self, cx: &mut impl Adapters, id: BufferId) {
-        let index = id.0 as usize;
-        if let Some(buffer) = self.buffers.get_mut(index) {
-            *buffer = None;
-        }
-        for at in &mut self.adapters {
-            let region = at.buffers.get_mut(index).and_then(Option::take);
-            if let (Some(region), Some(adapter)) = (region, cx.get(at.adapter)) {
-                // The region may have been removed together with its HCA. Deregistering it then fails, which does no
-                // harm.
-                adapter.hca.dereg_mr(region.mr).ok();
-            }
-        }
-    }
-
     /// Deregisters all memory and deallocates the protection domains.
     pub(super) fn release(&mut self, cx: &mut impl Adapters) {
         for at in self.adapters.drain(..) {

@@ -24,15 +24,6 @@ pub struct RequestId {
     pub(super) generation: u32,
 }
 
-impl RequestId {
-    /// Returns the permit of the request, which is the number of its chunk at the server. No two requests in flight
-    /// have the same permit.
-    #[must_use]
-    pub const fn permit(self) -> u16 {
-        self.slot
-    }
-}
-
 /// A request to a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {

@@ -28,12 +28,6 @@ impl SubnetManager {
         self.smps.counters()
     }
 
-    /// Returns the number of SMPs in flight.
-    #[must_use]
-    pub fn outstanding(&self) -> usize {
-        self.smps.outstanding()
-    }
-
     /// Returns the last discovered subnet as a graph, with the LIDs that its ports had at the discovery.
     #[must_use]
     pub fn fabric(&self) -> Option<Fabric> {

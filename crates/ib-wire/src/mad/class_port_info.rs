@@ -3,7 +3,6 @@
 
 use ib_types::{Gid, PKey, QKey, Qpn};
 
-use crate::mad::codes::masks;
 use crate::mad::{Attribute, AttributeId, MgmtClass};
 
 crate::layout! {
@@ -73,67 +72,5 @@ impl Attribute for ClassPortInfo {
 
     fn write(&self, bytes: &mut [u8]) {
         self.emit(bytes.first_chunk_mut().expect("the data is at least as long as the attribute"));
-    }
-}
-
-masks! {
-    /// ClassPortInfo:CapabilityMask of the SA; IBTA volume 1, table 184.
-    SaCapabilityMask(u16) {
-        /// Traps are supported.
-        TRAPS = 0 "Traps",
-        /// Get and Set of notices are supported.
-        NOTICES = 1 "Notices",
-        /// The optional SA records are supported.
-        OPTIONAL_RECORDS = 8 "OptionalRecords",
-        /// Multicast is supported.
-        UD_MULTICAST = 9 "UDMulticast",
-        /// MultiPathRecord is supported.
-        MULTI_PATH = 10 "MultiPath",
-        /// Reinitialisation is supported.
-        REINIT = 11 "Reinit",
-        /// A query can select PortInfoRecords by single bits of PortInfo:CapabilityMask.
-        PORT_INFO_CAPABILITY_MATCH = 13 "PortInfoCapMaskMatch",
-        /// LinkSpeedWidthPairsTableRecord is supported.
-        LINK_SPEED_WIDTH_PAIRS = 14 "LinkSpeedWidthPairs",
-        /// The performance administration service is supported.
-        PA_SERVICE = 15 "PAService",
-    }
-}
-
-masks! {
-    /// ClassPortInfo:CapabilityMask2 of the SA.
-    SaCapabilityMask2(u32) {
-        /// The traps `UnPath` and `RePath` are supported.
-        UNPATH_REPATH = 0 "UnpathRepath",
-        /// Quality of service is supported.
-        QOS = 1 "QoS",
-        /// P_Keys of the reverse path are supported.
-        REVERSE_PATH_P_KEY = 2 "ReversePathPKey",
-        /// SwitchInfo:MulticastFDBTop is supported.
-        MULTICAST_FDB_TOP = 3 "MulticastFDBTop",
-        /// HierarchyInfo is supported.
-        HIERARCHY_INFO = 4 "HierarchyInfo",
-        /// Alias GUIDs are supported.
-        ALIAS_GUIDS = 5 "AliasGUIDs",
-        /// PortInfoRecords contain all fields of PortInfo.
-        FULL_PORT_INFO = 6 "FullPortInfo",
-        /// Extended link speeds are supported.
-        EXTENDED_SPEEDS = 7 "ExtendedSpeeds",
-        /// Multicast ServiceRecords are supported.
-        MULTICAST_SERVICE_RECORD = 8 "MulticastServiceRecord",
-        /// CableInfoRecord is supported.
-        CABLE_INFO = 9 "CableInfo",
-        /// A query can select PortInfoRecords by single bits of PortInfo:CapabilityMask2.
-        PORT_INFO_CAPABILITY2_MATCH = 10 "PortInfoCapMask2Match",
-        /// PortInfoExtendedRecord is supported.
-        PORT_INFO_EXTENDED = 11 "PortInfoExtended",
-        /// Ports can join multicast groups as send-only full members.
-        SEND_ONLY_FULL_MEMBER = 12 "SendOnlyFullMember",
-        /// The link width 2x is supported.
-        LINK_WIDTH_2X = 13 "LinkWidth2x",
-        /// The link speed HDR is supported.
-        LINK_SPEED_HDR = 15 "LinkSpeedHDR",
-        /// The link speed NDR is supported.
-        LINK_SPEED_NDR = 17 "LinkSpeedNDR",
     }
 }

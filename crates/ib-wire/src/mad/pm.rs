@@ -3,9 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`counters`] | PortCounters, PortCountersExtended, and their counter selection |
-//! | [`details`] | errors and discards by cause, counters by VL, and counter sampling |
-//!
-//! `Display` writes the output of perfquery.
+//! | [`details`] | errors and discards by cause, and counter sampling |
 
 use crate::mad::codes::masks;
 
@@ -14,9 +12,8 @@ pub mod details;
 
 pub use counters::{CounterSelect, ExtendedSelect, PortCounters, PortCountersExtended};
 pub use details::{
-    PortExtSpeedsCounters, PortFlowCtlCounters, PortOpRcvCounters, PortRcvErrorDetails,
-    PortSamplesControl, PortSamplesResult, PortVlOpData, PortVlOpPackets,
-    PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails,
+    PortExtSpeedsCounters, PortRcvErrorDetails, PortSamplesControl, PortSamplesResult,
+    PortXmitDiscardDetails,
 };
 
 /// The port number that selects all ports of a node (`AllPortSelect`).
@@ -38,7 +35,5 @@ masks! {
     }
 }
 
-#[cfg(test)]
-mod goldens;
 #[cfg(test)]
 mod tests;

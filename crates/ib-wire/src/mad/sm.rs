@@ -10,8 +10,6 @@
 //! | [`tables`] | P_Key tables, SL-to-VL mapping, VL arbitration |
 //! | [`sm_info`] | SMInfo |
 //! | [`notice`] | notices and the details of traps |
-//!
-//! `Display` of NodeInfo, PortInfo, SwitchInfo and SMInfo writes the output of smpquery and sminfo.
 
 pub mod capability;
 pub mod link;
@@ -34,7 +32,5 @@ pub use sm_info::{SmInfo, SmState};
 pub use switch::{LinearForwardingBlock, MulticastForwardingBlock, SwitchInfo};
 pub use tables::{PKeyTable, SlToVl, VlArbitration, VlArbitrationEntry};
 
-#[cfg(test)]
-mod goldens;
 #[cfg(test)]
 mod tests;

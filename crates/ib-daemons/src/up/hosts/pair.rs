@@ -192,12 +192,6 @@ impl BlockPair {
         self.remote.rtrs()
     }
 
-    /// Returns the RTRS server.
-    #[must_use]
-    pub const fn server(&self) -> &Rtrs {
-        &self.rtrs
-    }
-
     /// Returns the ports of the client's hosts, and those of the server's hosts.
     #[must_use]
     pub fn ports(&self) -> [&[PortId]; 2] {

@@ -1,11 +1,8 @@
 //! PortCounters, which has saturating counters of 4 to 32 bits, and PortCountersExtended, which has
 //! 64-bit counters.
 
-use std::fmt;
-
 use crate::mad::attribute;
 use crate::mad::codes::masks;
-use crate::mad::dump::{Hex, line};
 
 crate::layout! {
     /// The mandatory counters of a port; IBTA volume 1, chapter 16.1.3.5.
@@ -118,33 +115,6 @@ impl PortCounters {
     }
 }
 
-impl fmt::Display for PortCounters {
-    /// Writes the lines that `perfquery` prints, each with a newline.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line(f, "PortSelect", self.port_select)?;
-        line(f, "CounterSelect", Hex(self.counter_select.0.into(), 4))?;
-        line(f, "SymbolErrorCounter", self.symbol_errors)?;
-        line(f, "LinkErrorRecoveryCounter", self.link_error_recoveries)?;
-        line(f, "LinkDownedCounter", self.link_downed)?;
-        line(f, "PortRcvErrors", self.rcv_errors)?;
-        line(f, "PortRcvRemotePhysicalErrors", self.rcv_remote_physical_errors)?;
-        line(f, "PortRcvSwitchRelayErrors", self.rcv_switch_relay_errors)?;
-        line(f, "PortXmitDiscards", self.xmit_discards)?;
-        line(f, "PortXmitConstraintErrors", self.xmit_constraint_errors)?;
-        line(f, "PortRcvConstraintErrors", self.rcv_constraint_errors)?;
-        line(f, "CounterSelect2", Hex(self.counter_select2.into(), 2))?;
-        line(f, "LocalLinkIntegrityErrors", self.local_link_integrity_errors)?;
-        line(f, "ExcessiveBufferOverrunErrors", self.excessive_buffer_overrun_errors)?;
-        line(f, "QP1Dropped", self.qp1_dropped)?;
-        line(f, "VL15Dropped", self.vl15_dropped)?;
-        line(f, "PortXmitData", self.xmit_data)?;
-        line(f, "PortRcvData", self.rcv_data)?;
-        line(f, "PortXmitPkts", self.xmit_packets)?;
-        line(f, "PortRcvPkts", self.rcv_packets)?;
-        line(f, "PortXmitWait", self.xmit_wait)
-    }
-}
-
 crate::layout! {
     /// Counters of 64 bits; IBTA volume 1, chapter 16.1.4.11.
     pub struct PortCountersExtended: 184 {
@@ -239,40 +209,5 @@ impl PortCountersExtended {
             4 rcv_remote_physical_errors, 5 rcv_switch_relay_errors, 6 xmit_discards,
             7 xmit_constraint_errors, 8 rcv_constraint_errors, 9 local_link_integrity_errors,
             10 excessive_buffer_overrun_errors, 11 vl15_dropped, 12 xmit_wait, 13 qp1_dropped);
-    }
-}
-
-impl fmt::Display for PortCountersExtended {
-    /// Writes the lines that `perfquery -x` prints, each with a newline; `{:#}` adds the error
-    /// counters.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line(f, "PortSelect", self.port_select)?;
-        line(f, "CounterSelect", Hex(self.counter_select.0.into(), 4))?;
-        line(f, "PortXmitData", self.xmit_data)?;
-        line(f, "PortRcvData", self.rcv_data)?;
-        line(f, "PortXmitPkts", self.xmit_packets)?;
-        line(f, "PortRcvPkts", self.rcv_packets)?;
-        line(f, "PortUnicastXmitPkts", self.unicast_xmit_packets)?;
-        line(f, "PortUnicastRcvPkts", self.unicast_rcv_packets)?;
-        line(f, "PortMulticastXmitPkts", self.multicast_xmit_packets)?;
-        line(f, "PortMulticastRcvPkts", self.multicast_rcv_packets)?;
-        if !f.alternate() {
-            return Ok(());
-        }
-        line(f, "CounterSelect2", Hex(self.counter_select2.into(), 8))?;
-        line(f, "SymbolErrorCounter", self.symbol_errors)?;
-        line(f, "LinkErrorRecoveryCounter", self.link_error_recoveries)?;
-        line(f, "LinkDownedCounter", self.link_downed)?;
-        line(f, "PortRcvErrors", self.rcv_errors)?;
-        line(f, "PortRcvRemotePhysicalErrors", self.rcv_remote_physical_errors)?;
-        line(f, "PortRcvSwitchRelayErrors", self.rcv_switch_relay_errors)?;
-        line(f, "PortXmitDiscards", self.xmit_discards)?;
-        line(f, "PortXmitConstraintErrors", self.xmit_constraint_errors)?;
-        line(f, "PortRcvConstraintErrors", self.rcv_constraint_errors)?;
-        line(f, "LocalLinkIntegrityErrors", self.local_link_integrity_errors)?;
-        line(f, "ExcessiveBufferOverrunErrors", self.excessive_buffer_overrun_errors)?;
-        line(f, "VL15Dropped", self.vl15_dropped)?;
-        line(f, "PortXmitWait", self.xmit_wait)?;
-        line(f, "QP1Dropped", self.qp1_dropped)
     }
 }

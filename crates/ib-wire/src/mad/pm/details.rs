@@ -1,10 +1,7 @@
-//! Errors and discards by cause, counters by VL, and counter sampling; IBTA volume 1, chapters 16.1.3
+//! Errors and discards by cause, and counter sampling; IBTA volume 1, chapters 16.1.3
 //! and 16.1.4.
 
-use std::fmt;
-
 use crate::mad::attribute;
-use crate::mad::dump::{Hex, line};
 
 crate::layout! {
     /// The packets counted by [`PortCounters::rcv_errors`](super::PortCounters::rcv_errors) and
@@ -32,20 +29,6 @@ crate::layout! {
 
 attribute!(PortRcvErrorDetails = PORT_RCV_ERROR_DETAILS in PERFORMANCE);
 
-impl fmt::Display for PortRcvErrorDetails {
-    /// Writes the lines that perfquery prints, each with a newline.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line(f, "PortSelect", self.port_select)?;
-        line(f, "CounterSelect", Hex(self.counter_select.into(), 4))?;
-        line(f, "PortLocalPhysicalErrors", self.local_physical_errors)?;
-        line(f, "PortMalformedPktErrors", self.malformed_packet_errors)?;
-        line(f, "PortBufferOverrunErrors", self.buffer_overrun_errors)?;
-        line(f, "PortDLIDMappingErrors", self.dlid_mapping_errors)?;
-        line(f, "PortVLMappingErrors", self.vl_mapping_errors)?;
-        line(f, "PortLoopingErrors", self.looping_errors)
-    }
-}
-
 crate::layout! {
     /// The packets counted by [`PortCounters::xmit_discards`](super::PortCounters::xmit_discards), by
     /// cause.
@@ -66,133 +49,6 @@ crate::layout! {
 }
 
 attribute!(PortXmitDiscardDetails = PORT_XMIT_DISCARD_DETAILS in PERFORMANCE);
-
-impl fmt::Display for PortXmitDiscardDetails {
-    /// Writes the lines that perfquery prints, each with a newline.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line(f, "PortSelect", self.port_select)?;
-        line(f, "CounterSelect", Hex(self.counter_select.into(), 4))?;
-        line(f, "PortInactiveDiscards", self.inactive_discards)?;
-        line(f, "PortNeighborMTUDiscards", self.neighbor_mtu_discards)?;
-        line(f, "PortSwLifetimeLimitDiscards", self.switch_lifetime_discards)?;
-        line(f, "PortSwHOQLifetimeLimitDiscards", self.switch_hoq_lifetime_discards)
-    }
-}
-
-crate::layout! {
-    /// Counters of the received packets that have the opcode [`PortSamplesControl::op_code`].
-    pub struct PortOpRcvCounters: 12 {
-        /// The number of the port that has the counters.
-        pub port_select: u8 = bits(1, 0, 8),
-        /// Mask of the counters that a Set writes.
-        pub counter_select: u16 = bits(2, 0, 16),
-        /// Number of received packets with the opcode [`PortSamplesControl::op_code`].
-        pub packets: u32 = bits(4, 0, 32),
-        /// Data of the received packets with the opcode [`PortSamplesControl::op_code`], in units of 4 bytes.
-        pub data: u32 = bits(8, 0, 32),
-    }
-}
-
-attribute!(PortOpRcvCounters = PORT_OP_RCV_COUNTERS in PERFORMANCE);
-
-impl fmt::Display for PortOpRcvCounters {
-    /// Writes the lines that perfquery prints, each with a newline.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line(f, "PortSelect", self.port_select)?;
-        line(f, "CounterSelect", Hex(self.counter_select.into(), 4))?;
-        line(f, "PortOpRcvPkts", self.packets)?;
-        line(f, "PortOpRcvData", self.data)
-    }
-}
-
-crate::layout! {
-    /// Counters of flow control packets.
-    pub struct PortFlowCtlCounters: 12 {
-        /// The number of the port that has the counters.
-        pub port_select: u8 = bits(1, 0, 8),
-        /// Mask of the counters that a Set writes.
-        pub counter_select: u16 = bits(2, 0, 16),
-        /// Flow control packets sent.
-        pub xmit_packets: u32 = bits(4, 0, 32),
-        /// Flow control packets received.
-        pub rcv_packets: u32 = bits(8, 0, 32),
-    }
-}
-
-attribute!(PortFlowCtlCounters = PORT_FLOW_CTL_COUNTERS in PERFORMANCE);
-
-impl fmt::Display for PortFlowCtlCounters {
-    /// Writes the lines that perfquery prints, each with a newline.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line(f, "PortSelect", self.port_select)?;
-        line(f, "CounterSelect", Hex(self.counter_select.into(), 4))?;
-        line(f, "PortXmitFlowPkts", self.xmit_packets)?;
-        line(f, "PortRcvFlowPkts", self.rcv_packets)
-    }
-}
-
-crate::layout! {
-    /// Counters by VL: received packets that have the opcode [`PortSamplesControl::op_code`].
-    pub struct PortVlOpPackets: 36 {
-        /// The number of the port that has the counters.
-        pub port_select: u8 = bits(1, 0, 8),
-        /// Mask of the counters that a Set writes.
-        pub counter_select: u16 = bits(2, 0, 16),
-        /// For each VL: the number of received packets with the opcode [`PortSamplesControl::op_code`].
-        pub lanes: [u16; 16] = bits(4, 0, 256),
-    }
-}
-
-attribute!(PortVlOpPackets = PORT_VL_OP_PACKETS in PERFORMANCE);
-
-crate::layout! {
-    /// Counters by VL: data of received packets that have the opcode [`PortSamplesControl::op_code`].
-    pub struct PortVlOpData: 68 {
-        /// The number of the port that has the counters.
-        pub port_select: u8 = bits(1, 0, 8),
-        /// Mask of the counters that a Set writes.
-        pub counter_select: u16 = bits(2, 0, 16),
-        /// For each VL: the data of the received packets with the opcode [`PortSamplesControl::op_code`],
-        /// in units of 4 bytes.
-        pub lanes: [u32; 16] = bits(4, 0, 512),
-    }
-}
-
-attribute!(PortVlOpData = PORT_VL_OP_DATA in PERFORMANCE);
-
-crate::layout! {
-    /// Counters by VL: ticks ([`PortSamplesControl::tick`]) in which data waited for credits.
-    pub struct PortVlXmitWaitCounters: 36 {
-        /// The number of the port that has the counters.
-        pub port_select: u8 = bits(1, 0, 8),
-        /// Mask of the counters that a Set writes.
-        pub counter_select: u16 = bits(2, 0, 16),
-        /// For each VL: the number of ticks in which data was ready to be sent, but waited for credits.
-        pub lanes: [u16; 16] = bits(4, 0, 256),
-    }
-}
-
-attribute!(PortVlXmitWaitCounters = PORT_VL_XMIT_WAIT_COUNTERS in PERFORMANCE);
-
-/// A two-bit counter, 0 to 3.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count2(pub u8);
-
-crate::field!(Count2(u8));
-
-crate::layout! {
-    /// Counters of flow control update errors by VL.
-    pub struct PortVlXmitFlowCtlUpdateErrors: 8 {
-        /// The number of the port that has the counters.
-        pub port_select: u8 = bits(1, 0, 8),
-        /// Mask of the counters that a Set writes.
-        pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each VL. The counter of VL 0 is in the most significant bits.
-        pub lanes: [Count2; 16] = bits(4, 0, 32),
-    }
-}
-
-attribute!(PortVlXmitFlowCtlUpdateErrors = PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS in PERFORMANCE);
 
 crate::layout! {
     /// The configuration of counter sampling: up to 15 sampling counters count selected quantities

@@ -1,7 +1,5 @@
 //! Codes of rates and packet life times, and the selectors that compare them.
 
-use std::time::Duration;
-
 use ib_types::{LinkSpeed, LinkWidth};
 
 use crate::mad::codes::codes;
@@ -152,13 +150,3 @@ impl RateCode {
 pub struct LifeTimeCode(pub u8);
 
 crate::field!(LifeTimeCode(u8));
-
-impl LifeTimeCode {
-    /// Returns the life time: up to 292 years (code 51), and `u64::MAX` nanoseconds for codes above
-    /// 51.
-    #[must_use]
-    pub fn duration(self) -> Duration {
-        let nanoseconds = 4_096u64.checked_shl(u32::from(self.0)).filter(|_| self.0 <= 51);
-        Duration::from_nanos(nanoseconds.unwrap_or(u64::MAX))
-    }
-}

@@ -66,19 +66,6 @@ impl MtuCode {
     pub const fn bytes(self) -> Option<u16> {
         if matches!(self.0, 1..=5) { Some(128 << self.0) } else { None }
     }
-
-    /// Returns the code of an MTU in bytes; `None` if the MTU has no code.
-    #[must_use]
-    pub const fn from_bytes(bytes: u16) -> Option<Self> {
-        match bytes {
-            256 => Some(Self::MTU_256),
-            512 => Some(Self::MTU_512),
-            1024 => Some(Self::MTU_1024),
-            2048 => Some(Self::MTU_2048),
-            4096 => Some(Self::MTU_4096),
-            _ => None,
-        }
-    }
 }
 
 codes! {

@@ -8,7 +8,6 @@ use ib_types::{Guid, NodeKind};
 
 use crate::mad::attribute;
 use crate::mad::codes::codes;
-use crate::mad::dump::{Hex, line};
 
 crate::layout! {
     /// The description (name) of a node.
@@ -117,27 +116,6 @@ crate::layout! {
 }
 
 attribute!(NodeInfo = NODE_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
-
-impl fmt::Display for NodeInfo {
-    /// Writes the lines that `smpquery nodeinfo` prints, each with a newline.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line(f, "BaseVers", self.base_version)?;
-        line(f, "ClassVers", self.class_version)?;
-        match self.node_type.name() {
-            Some(name) => line(f, "NodeType", name)?,
-            None => line(f, "NodeType", format_args!("?({})?", self.node_type.0))?,
-        }
-        line(f, "NumPorts", self.num_ports)?;
-        line(f, "SystemGuid", self.system_image_guid)?;
-        line(f, "Guid", self.node_guid)?;
-        line(f, "PortGuid", self.port_guid)?;
-        line(f, "PartCap", self.partition_cap)?;
-        line(f, "DevId", Hex(self.device_id.into(), 4))?;
-        line(f, "Revision", Hex(self.revision.into(), 8))?;
-        line(f, "LocalPort", self.local_port)?;
-        line(f, "VendorId", Hex(self.vendor_id.into(), 6))
-    }
-}
 
 crate::layout! {
     /// A block of eight GUIDs of a port. The attribute modifier is the index of the block.

@@ -7,8 +7,6 @@ use super::{
 use crate::mad::attribute;
 use crate::mad::sa::RateCode;
 
-mod display;
-
 crate::layout! {
     /// State, capabilities and settings of a port.
     ///

@@ -1,10 +1,7 @@
 //! SwitchInfo (IBTA volume 1, chapter 14.2.5.4), and blocks of the forwarding tables (chapters
 //! 14.2.5.10 to 14.2.5.12).
 
-use std::fmt;
-
 use crate::mad::attribute;
-use crate::mad::dump::{Hex, line};
 
 crate::layout! {
     /// Capabilities and settings of a switch.
@@ -55,30 +52,6 @@ crate::layout! {
 }
 
 attribute!(SwitchInfo = SWITCH_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
-
-impl fmt::Display for SwitchInfo {
-    /// Writes the lines that `smpquery switchinfo` prints, each with a newline.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line(f, "LinearFdbCap", self.linear_fdb_cap)?;
-        line(f, "RandomFdbCap", self.random_fdb_cap)?;
-        line(f, "McastFdbCap", self.multicast_fdb_cap)?;
-        line(f, "LinearFdbTop", self.linear_fdb_top)?;
-        line(f, "DefPort", self.default_port)?;
-        line(f, "DefMcastPrimPort", self.default_multicast_primary_port)?;
-        line(f, "DefMcastNotPrimPort", self.default_multicast_not_primary_port)?;
-        line(f, "LifeTime", self.life_time)?;
-        line(f, "StateChange", u8::from(self.port_state_change))?;
-        line(f, "OptSLtoVLMapping", self.optimized_sl_to_vl)?;
-        line(f, "LidsPerPort", self.lids_per_port)?;
-        line(f, "PartEnforceCap", self.partition_enforcement_cap)?;
-        line(f, "InboundPartEnf", u8::from(self.inbound_enforcement_cap))?;
-        line(f, "OutboundPartEnf", u8::from(self.outbound_enforcement_cap))?;
-        line(f, "FilterRawInbound", u8::from(self.filter_raw_inbound_cap))?;
-        line(f, "FilterRawOutbound", u8::from(self.filter_raw_outbound_cap))?;
-        line(f, "EnhancedPort0", u8::from(self.enhanced_port0))?;
-        line(f, "MulticastFDBTop", Hex(self.multicast_fdb_top.into(), 4))
-    }
-}
 
 crate::layout! {
     /// A block of 64 entries of the linear forwarding table (LFT). The attribute modifier is the

@@ -68,9 +68,7 @@ proptest! {
             PathRecord PortInfoRecord SaNotice ServiceRecord SlToVlRecord SmInfoRecord
             SwitchInfoRecord VlArbitrationRecord
             PortCounters PortCountersExtended PortRcvErrorDetails PortXmitDiscardDetails
-            PortOpRcvCounters PortFlowCtlCounters PortVlOpPackets PortVlOpData
-            PortVlXmitWaitCounters PortVlXmitFlowCtlUpdateErrors PortSamplesControl
-            PortSamplesResult PortExtSpeedsCounters
+            PortSamplesControl PortSamplesResult PortExtSpeedsCounters
             ConnectPath Req Rep Rtu Rej Mra Dreq Drep SidrReq SidrRep Lap Apr
         );
     }
