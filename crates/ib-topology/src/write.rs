@@ -46,6 +46,8 @@ mod ibnetdiscover;
 mod ibsim;
 mod subnet_list;
 
+pub use subnet_list::speed_text;
+
 /// Error of writing a fabric.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

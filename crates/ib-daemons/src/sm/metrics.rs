@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use ib_sm::{AlarmKind, PortStatus};
 use ib_types::Guid;
-use ib_types::prometheus::{MetricType, Page};
+use ib_types::prometheus::MetricType::{self, Counter, Gauge};
+use ib_types::prometheus::Page;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::sm::{PortState, SmState};
 
 use super::shared::{PortCounts, State, lock};
 
 /// A port counter: its name, its description, and how its value is read from the 32-bit and the 64-bit counters.
-struct Counter {
+struct PortCounter {
     name: &'static str,
     help: &'static str,
     narrow: Option<fn(&PortCounters) -> u64>,
@@ -20,8 +21,8 @@ struct Counter {
 
 macro_rules! counters {
     ($($name:literal $help:literal $narrow:expr, $wide:expr;)*) => {
-        const COUNTERS: &[Counter] = &[
-            $(Counter { name: $name, help: $help, narrow: $narrow, wide: $wide },)*
+        const COUNTERS: &[PortCounter] = &[
+            $(PortCounter { name: $name, help: $help, narrow: $narrow, wide: $wide },)*
         ];
     };
 }
@@ -121,79 +122,64 @@ fn families(state: &State) -> Vec<Family> {
         (vec![("state", name.to_owned())], f64::from(own == Some(code)))
     };
     let all = states.into_iter().map(in_state).collect();
-    add("state", MetricType::Gauge, "1 if the SM is in this state", all);
+    add("state", Gauge, "1 if the SM is in this state", all);
     let (traffic, counters) = (&state.traffic, &state.counters);
-    add("smps_total", MetricType::Counter, "SMPs sent", one(traffic.sent as f64));
-    add(
-        "smp_retries_total",
-        MetricType::Counter,
-        "SMPs retransmitted",
-        one(traffic.retries as f64),
-    );
-    add(
-        "smps_lost_total",
-        MetricType::Counter,
-        "SMPs without a response",
-        one(traffic.lost as f64),
-    );
-    add("sweeps_total", MetricType::Counter, "Completed heavy sweeps", one(counters.sweeps as f64));
-    add(
-        "light_sweeps_total",
-        MetricType::Counter,
-        "Light sweeps",
-        one(counters.light_sweeps as f64),
-    );
-    add(
-        "routings_total",
-        MetricType::Counter,
-        "Computations of routes",
-        one(counters.routings as f64),
-    );
-    let help = "Partial sweeps of changed nodes";
-    add("followed_total", MetricType::Counter, help, one(counters.partial_discoveries as f64));
-    let cached = one(counters.cached_plans as f64);
-    add("cached_routings_total", MetricType::Counter, "Routes taken from the cache", cached);
-    add("traps_total", MetricType::Counter, "Received traps", one(counters.traps as f64));
-    add(
-        "faults_total",
-        MetricType::Counter,
-        "Faults and errors since the SM was started",
-        one(state.fault_count as f64),
-    );
-    add(
-        "faults",
-        MetricType::Gauge,
-        "Faults that the last sweep has found",
-        one(state.faults.len() as f64),
-    );
-    add("managers", MetricType::Gauge, "Other SMs", one(state.managers.len() as f64));
-    let no_plan = one(f64::from(state.no_plan.is_some()));
-    add("no_plan", MetricType::Gauge, "1 if the present subnet cannot be routed", no_plan);
+    for (name, kind, help, value) in [
+        ("smps_total", Counter, "SMPs sent", traffic.sent),
+        ("smp_retries_total", Counter, "SMPs retransmitted", traffic.retries),
+        ("smps_lost_total", Counter, "SMPs without a response", traffic.lost),
+        ("sweeps_total", Counter, "Completed heavy sweeps", counters.sweeps),
+        ("light_sweeps_total", Counter, "Light sweeps", counters.light_sweeps),
+        ("routings_total", Counter, "Computations of routes", counters.routings),
+        (
+            "followed_total",
+            Counter,
+            "Partial sweeps of changed nodes",
+            counters.partial_discoveries,
+        ),
+        ("cached_routings_total", Counter, "Routes taken from the cache", counters.cached_plans),
+        ("traps_total", Counter, "Received traps", counters.traps),
+        ("faults_total", Counter, "Faults and errors since the SM was started", state.fault_count),
+        ("faults", Gauge, "Faults that the last sweep has found", state.faults.len() as u64),
+        ("managers", Gauge, "Other SMs", state.managers.len() as u64),
+        (
+            "no_plan",
+            Gauge,
+            "1 if the present subnet cannot be routed",
+            state.no_plan.is_some().into(),
+        ),
+    ] {
+        add(name, kind, help, one(value as f64));
+    }
     let raised = |kind: AlarmKind| state.alarms.iter().find(|it| it.alarm.kind() == kind);
     let alarm = |kind: AlarmKind| {
         (vec![("kind", kind.name().to_owned())], f64::from(raised(kind).is_some()))
     };
     let alarms = AlarmKind::ALL.into_iter().map(alarm).collect();
-    add("alarm", MetricType::Gauge, "1 if the alarm is raised", alarms);
+    add("alarm", Gauge, "1 if the alarm is raised", alarms);
     let since = |kind: AlarmKind| {
         let at = raised(kind)?.since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Some((vec![("kind", kind.name().to_owned())], at.as_secs_f64()))
     };
     let since = AlarmKind::ALL.into_iter().filter_map(since).collect();
     let help = "Time at which the alarm was raised, in seconds since 1970";
-    add("alarm_since_timestamp_seconds", MetricType::Gauge, help, since);
+    add("alarm_since_timestamp_seconds", Gauge, help, since);
     if let Some(quality) = state.quality {
-        let help = "Pairs of a switch and a LID without a route in the present LFTs";
-        add("unreachable", MetricType::Gauge, help, one(quality.unreachable as f64));
-        let help = "Pairs of hosts without a route in the present LFTs";
-        add(
-            "unreachable_host_pairs",
-            MetricType::Gauge,
-            help,
-            one(quality.unreachable_host_pairs as f64),
-        );
-        let help = "Credit loops of the present LFTs";
-        add("credit_loops", MetricType::Gauge, help, one(quality.credit_loops as f64));
+        for (name, help, value) in [
+            (
+                "unreachable",
+                "Pairs of a switch and a LID without a route in the present LFTs",
+                quality.unreachable,
+            ),
+            (
+                "unreachable_host_pairs",
+                "Pairs of hosts without a route in the present LFTs",
+                quality.unreachable_host_pairs,
+            ),
+            ("credit_loops", "Credit loops of the present LFTs", quality.credit_loops as u64),
+        ] {
+            add(name, Gauge, help, one(value as f64));
+        }
     }
     if let Some(last) = &state.last {
         let report = &last.report;
@@ -206,32 +192,17 @@ fn families(state: &State) -> Vec<Family> {
             (vec![("step", name.to_owned())], time.as_secs_f64())
         };
         let steps = steps.into_iter().map(step).collect();
-        add(
-            "sweep_seconds",
-            MetricType::Gauge,
-            "Durations of the steps of the last heavy sweep",
-            steps,
-        );
+        add("sweep_seconds", Gauge, "Durations of the steps of the last heavy sweep", steps);
         let at = last.at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let help = "Time of the last SUBNET UP, in seconds since 1970";
-        add("subnet_up_timestamp_seconds", MetricType::Gauge, help, one(at.as_secs_f64()));
-        add(
-            "sweep_smps",
-            MetricType::Gauge,
-            "SMPs of the last heavy sweep",
-            one(report.smps as f64),
-        );
+        add("subnet_up_timestamp_seconds", Gauge, help, one(at.as_secs_f64()));
+        add("sweep_smps", Gauge, "SMPs of the last heavy sweep", one(report.smps as f64));
         let retries = one(report.retries as f64);
-        add(
-            "sweep_retries",
-            MetricType::Gauge,
-            "SMPs retransmitted in the last heavy sweep",
-            retries,
-        );
-        add("nodes", MetricType::Gauge, "Nodes", one(report.nodes as f64));
-        add("switches", MetricType::Gauge, "Switches", one(report.plan.switches.len() as f64));
+        add("sweep_retries", Gauge, "SMPs retransmitted in the last heavy sweep", retries);
+        add("nodes", Gauge, "Nodes", one(report.nodes as f64));
+        add("switches", Gauge, "Switches", one(report.plan.switches.len() as f64));
         let engine = vec![("engine", report.plan.routing.engine.name().to_owned())];
-        add("engine", MetricType::Gauge, "The routing engine in use", vec![(engine, 1.0)]);
+        add("engine", Gauge, "The routing engine in use", vec![(engine, 1.0)]);
     }
     let mut by_state: BTreeMap<&str, f64> = BTreeMap::new();
     for port in state.ports.iter().filter(|port| port.number > 0) {
@@ -240,18 +211,18 @@ fn families(state: &State) -> Vec<Family> {
     }
     let by_state = by_state.into_iter();
     let by_state = by_state.map(|(name, n)| (vec![("state", name.to_owned())], n)).collect();
-    add("ports", MetricType::Gauge, "Ports by state, after the last heavy sweep", by_state);
+    add("ports", Gauge, "Ports by state, after the last heavy sweep", by_state);
     // The counters are locked only while they are copied, not while the page is formatted.
     let (counts, rounds, failures, seconds) = {
         let counts = lock(&state.counts);
         (counts.ports.clone(), counts.rounds, counts.failures, counts.seconds)
     };
-    add("perf_rounds_total", MetricType::Counter, "Collections of counters", one(rounds as f64));
+    add("perf_rounds_total", Counter, "Collections of counters", one(rounds as f64));
     let help = "Queries for port counters without a response";
-    add("perf_failures_total", MetricType::Counter, help, one(failures as f64));
+    add("perf_failures_total", Counter, help, one(failures as f64));
     add(
         "perf_seconds",
-        MetricType::Gauge,
+        Gauge,
         "Duration of the last collection of port counters in seconds",
         one(seconds),
     );
@@ -289,7 +260,7 @@ fn ports(ports: &[PortStatus], counts: &BTreeMap<(Guid, u8), PortCounts>) -> Vec
             samples.push(Sample { name: name.clone(), labels, value: value as f64 });
         }
         if !samples.is_empty() {
-            families.push(Family { name, help: counter.help, kind: MetricType::Counter, samples });
+            families.push(Family { name, help: counter.help, kind: Counter, samples });
         }
     }
     families

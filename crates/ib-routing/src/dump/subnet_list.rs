@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use ib_topology::write::speed_text;
 use ib_topology::{LinkRate, Port};
-use ib_types::{LinkSpeed, NodeKind};
+use ib_types::NodeKind;
 
 use crate::subnet::Subnet;
 
@@ -74,18 +75,4 @@ fn base_lid(subnet: &Subnet<'_>, port: &Port) -> u16 {
         None => subnet.find_end_port(port.guid),
     };
     own.map_or(0, |id| subnet.end_port(id).base_lid.get())
-}
-
-fn speed_text(speed: LinkSpeed) -> &'static str {
-    match speed {
-        LinkSpeed::Sdr => "2.5",
-        LinkSpeed::Ddr => "5",
-        LinkSpeed::Qdr => "10",
-        LinkSpeed::Fdr10 => "FDR10",
-        LinkSpeed::Fdr => "14",
-        LinkSpeed::Edr => "25",
-        LinkSpeed::Hdr => "50",
-        LinkSpeed::Ndr => "100",
-        LinkSpeed::Xdr => "200",
-    }
 }

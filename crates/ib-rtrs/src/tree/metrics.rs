@@ -1,6 +1,7 @@
 //! Metrics of RTRS for Prometheus.
 
-use ib_types::prometheus::{Family, MetricType, Page};
+use ib_types::prometheus::MetricType::{self, Counter, Gauge, Histogram};
+use ib_types::prometheus::{Family, Page};
 
 use crate::client::{Client, PathId, PathState};
 use crate::server::{Server, ServerPathId};
@@ -44,31 +45,25 @@ struct ClientPath<'a> {
 /// Returns the metrics of a client's path.
 const fn of_client<'a>() -> [Metric<ClientPath<'a>>; 9] {
     [
-        ("path_up", MetricType::Gauge, "Whether the path is connected", |it| it.is_up.into()),
-        ("inflight", MetricType::Gauge, "Requests in flight", |it| it.inflight.into()),
-        ("reads_total", MetricType::Counter, "Reads", |it| it.stats.traffic.reads),
-        ("read_bytes_total", MetricType::Counter, "Bytes of reads, with headers", |it| {
+        ("path_up", Gauge, "Whether the path is connected", |it| it.is_up.into()),
+        ("inflight", Gauge, "Requests in flight", |it| it.inflight.into()),
+        ("reads_total", Counter, "Reads", |it| it.stats.traffic.reads),
+        ("read_bytes_total", Counter, "Bytes of reads, with headers", |it| {
             it.stats.traffic.read_bytes
         }),
-        ("writes_total", MetricType::Counter, "Writes", |it| it.stats.traffic.writes),
-        ("write_bytes_total", MetricType::Counter, "Bytes of writes, with headers", |it| {
+        ("writes_total", Counter, "Writes", |it| it.stats.traffic.writes),
+        ("write_bytes_total", Counter, "Bytes of writes, with headers", |it| {
             it.stats.traffic.write_bytes
         }),
-        (
-            "failed_over_total",
-            MetricType::Counter,
-            "Requests that were in flight when the path failed",
-            |it| it.stats.failed_over,
-        ),
-        ("reconnects_total", MetricType::Counter, "Successful reconnects of the path", |it| {
+        ("failed_over_total", Counter, "Requests that were in flight when the path failed", |it| {
+            it.stats.failed_over
+        }),
+        ("reconnects_total", Counter, "Successful reconnects of the path", |it| {
             it.stats.reconnects.succeeded
         }),
-        (
-            "failed_reconnects_total",
-            MetricType::Counter,
-            "Failed attempts to reconnect the path",
-            |it| it.stats.reconnects.failed,
-        ),
+        ("failed_reconnects_total", Counter, "Failed attempts to reconnect the path", |it| {
+            it.stats.reconnects.failed
+        }),
     ]
 }
 
@@ -89,7 +84,7 @@ pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)])
     completions(&mut page, CLIENT, &all, |it| &it.labels, |it| it.stats.completions);
     let mut family = page.family(
         "ibfabric_rtrs_client_heartbeat_seconds",
-        MetricType::Gauge,
+        Gauge,
         "Round-trip time of the last heartbeat",
     );
     for it in &all {
@@ -100,7 +95,7 @@ pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)])
     latencies(&mut page, &all);
     let mut family = page.family(
         "ibfabric_rtrs_client_requests_by_entries_total",
-        MetricType::Counter,
+        Counter,
         "Requests by number of SGEs",
     );
     for it in &all {
@@ -114,14 +109,12 @@ pub(super) fn client(session: &str, client: &Client, paths: &[(String, PathId)])
         }
     }
     let help = "Completions that arrived on another processor than that of their request";
-    let mut family =
-        page.family("ibfabric_rtrs_client_migrated_from_total", MetricType::Counter, help);
+    let mut family = page.family("ibfabric_rtrs_client_migrated_from_total", Counter, help);
     for it in &all {
         by_cpu(&mut family, &it.labels, &it.stats.migrated_from);
     }
     let help = "Completions that arrived on this processor for requests of another one";
-    let mut family =
-        page.family("ibfabric_rtrs_client_migrated_to_total", MetricType::Counter, help);
+    let mut family = page.family("ibfabric_rtrs_client_migrated_to_total", Counter, help);
     for it in &all {
         by_cpu(&mut family, &it.labels, &it.stats.migrated_to);
     }
@@ -156,14 +149,9 @@ fn completions<T>(
     of: fn(&T) -> Completions,
 ) {
     let columns: [Metric<Completions>; 3] = [
-        ("completions_total", MetricType::Counter, "Completions", |it| it.total),
-        (
-            "completion_calls_total",
-            MetricType::Counter,
-            "Polls that have returned completions",
-            |it| it.calls,
-        ),
-        ("completions_most", MetricType::Gauge, "Most completions in one poll", |it| it.most),
+        ("completions_total", Counter, "Completions", |it| it.total),
+        ("completion_calls_total", Counter, "Polls that have returned completions", |it| it.calls),
+        ("completions_most", Gauge, "Most completions in one poll", |it| it.most),
     ];
     for (name, kind, help, value) in columns {
         let mut family = page.family(&format!("{prefix}_{name}"), kind, help);
@@ -175,11 +163,8 @@ fn completions<T>(
 
 /// Adds the latency histograms of reads and writes.
 fn latencies(page: &mut Page, all: &[ClientPath<'_>]) {
-    let mut family = page.family(
-        "ibfabric_rtrs_client_latency_seconds",
-        MetricType::Histogram,
-        "Latencies of requests",
-    );
+    let mut family =
+        page.family("ibfabric_rtrs_client_latency_seconds", Histogram, "Latencies of requests");
     for it in all {
         for (column, direction) in ["read", "write"].into_iter().enumerate() {
             let labels = with(&it.labels, "direction", &direction);
@@ -212,13 +197,13 @@ struct ServerPath<'a> {
 /// Returns the metrics of a server's path.
 const fn of_server<'a>() -> [Metric<ServerPath<'a>>; 5] {
     [
-        ("inflight", MetricType::Gauge, "Outstanding requests", |it| it.inflight.into()),
-        ("reads_total", MetricType::Counter, "Reads", |it| it.stats.traffic.reads),
-        ("read_bytes_total", MetricType::Counter, "Bytes of reads, with headers", |it| {
+        ("inflight", Gauge, "Outstanding requests", |it| it.inflight.into()),
+        ("reads_total", Counter, "Reads", |it| it.stats.traffic.reads),
+        ("read_bytes_total", Counter, "Bytes of reads, with headers", |it| {
             it.stats.traffic.read_bytes
         }),
-        ("writes_total", MetricType::Counter, "Writes", |it| it.stats.traffic.writes),
-        ("write_bytes_total", MetricType::Counter, "Bytes of writes, with headers", |it| {
+        ("writes_total", Counter, "Writes", |it| it.stats.traffic.writes),
+        ("write_bytes_total", Counter, "Bytes of writes, with headers", |it| {
             it.stats.traffic.write_bytes
         }),
     ]
@@ -240,8 +225,7 @@ pub(super) fn server(
         }
     }
     let mut page = Page::default();
-    page.family("ibfabric_rtrs_server_sessions", MetricType::Gauge, "Sessions")
-        .sample(&[], sessions.len());
+    page.family("ibfabric_rtrs_server_sessions", Gauge, "Sessions").sample(&[], sessions.len());
     path_metrics(&mut page, SERVER, &of_server(), &all, |it| &it.labels);
     completions(&mut page, SERVER, &all, |it| &it.labels, |it| it.stats.completions);
     page.into_text()

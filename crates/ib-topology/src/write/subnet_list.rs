@@ -26,22 +26,28 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
             side(fabric, port, Side::Sending, &mut text);
             text.push(' ');
             side(fabric, peer, Side::Receiving, &mut text);
-            let speed = match port.rate.speed {
-                LinkSpeed::Sdr => "2.5",
-                LinkSpeed::Ddr => "5",
-                LinkSpeed::Qdr => "10",
-                LinkSpeed::Fdr10 => "FDR10",
-                LinkSpeed::Fdr => "14",
-                LinkSpeed::Edr => "25",
-                LinkSpeed::Hdr => "50",
-                LinkSpeed::Ndr => "100",
-                LinkSpeed::Xdr => "200",
-            };
+            let speed = speed_text(port.rate.speed);
             let _ = writeln!(text, " PHY={} LOG=ACT SPD={speed}", port.rate.width);
         }
         output.write_all(text.as_bytes())?;
     }
     Ok(())
+}
+
+/// Returns OpenSM's text for a link speed: Gbit/s for each lane.
+#[must_use]
+pub const fn speed_text(speed: LinkSpeed) -> &'static str {
+    match speed {
+        LinkSpeed::Sdr => "2.5",
+        LinkSpeed::Ddr => "5",
+        LinkSpeed::Qdr => "10",
+        LinkSpeed::Fdr10 => "FDR10",
+        LinkSpeed::Fdr => "14",
+        LinkSpeed::Edr => "25",
+        LinkSpeed::Hdr => "50",
+        LinkSpeed::Ndr => "100",
+        LinkSpeed::Xdr => "200",
+    }
 }
 
 /// An end of a link. OpenSM prints the vendor ID and the device ID of the two ends in different formats.

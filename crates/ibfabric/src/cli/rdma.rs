@@ -69,6 +69,17 @@ pub struct AdapterArgs {
     /// UDP port of RoCEv2 at both ends. Ports other than 4791 are for tests only.
     #[arg(long, value_name = "PORT", default_value_t = 4791, conflicts_with = "attach")]
     pub udp_port: u16,
+    /// More parameters of the transport.
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// The capture of the program's own packets.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
+}
+
+/// Parameters of the transport that `rdma` and `rtrs` share.
+#[derive(Clone, Debug, Args)]
+pub struct TransportArgs {
     /// UDP port of RoCEv2 at the remote end [default: --udp-port].
     #[arg(long, value_name = "PORT", conflicts_with = "attach")]
     pub peer_udp_port: Option<u16>,
@@ -83,9 +94,6 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "US", default_value_t = 0,
         value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub busy_poll_us: u64,
-    /// The capture of the program's own packets.
-    #[command(flatten)]
-    pub capture: CaptureArgs,
 }
 
 /// The local address of a program that does not listen for `rdma_cm` connections.

@@ -12,13 +12,13 @@ use ib_daemons::rtrs::{
 pub use ib_daemons::rtrs::{Network, RequestedPath, Store};
 use ib_rtrs::Policy;
 use ib_storage::nbd::NbdAddress;
-use ib_types::Mtu;
 
 pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
 
 use super::capture::live::CaptureArgs;
 use super::examples::examples_text;
-use super::values::{ListenAddress, bytes, in_range, mtu, simulator, size};
+use super::rdma::TransportArgs;
+use super::values::{ListenAddress, bytes, in_range, simulator, size};
 
 mod control;
 
@@ -74,20 +74,9 @@ pub struct LinkArgs {
     /// Local UDP port of RoCEv2. Ports other than 4791 are for tests only.
     #[arg(long, value_name = "PORT", default_value_t = 4791, conflicts_with = "attach")]
     pub udp_port: u16,
-    /// UDP port of RoCEv2 at the remote end [default: --udp-port].
-    #[arg(long, value_name = "PORT", conflicts_with = "attach")]
-    pub peer_udp_port: Option<u16>,
-    /// Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in
-    /// 2^15 corruptions of such packets is not detected.
-    #[arg(long, conflicts_with = "attach")]
-    pub allow_zero_checksum: bool,
-    /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that the network carries].
-    #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
-    pub mtu: Option<Mtu>,
-    /// Microseconds to poll for events before the program sleeps.
-    #[arg(long, value_name = "US", default_value_t = 0,
-        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
-    pub busy_poll_us: u64,
+    /// More parameters of the transport.
+    #[command(flatten)]
+    pub transport: TransportArgs,
     /// File with a shared key of at least 16 bytes, which both ends need. Linux does not support keys.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -100,10 +89,10 @@ impl LinkArgs {
             node: self.node.clone(),
             acm: self.acm.clone(),
             udp_port: self.udp_port,
-            peer_udp_port: self.peer_udp_port,
-            allow_zero_checksum: self.allow_zero_checksum,
-            mtu: self.mtu,
-            spin: self.busy_poll_us,
+            peer_udp_port: self.transport.peer_udp_port,
+            allow_zero_checksum: self.transport.allow_zero_checksum,
+            mtu: self.transport.mtu,
+            spin: self.transport.busy_poll_us,
             key_file: self.key_file.clone(),
         }
     }

@@ -134,7 +134,7 @@ impl Match {
 pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let (mut stage, peer) = Stage::open_to(&args.adapter, &args.local, &args.peer)?;
     let peer = SocketAddr::new(peer, args.port);
-    let options = EndpointOptions { mtu: args.adapter.mtu, ..Match::options() };
+    let options = EndpointOptions { mtu: args.adapter.transport.mtu, ..Match::options() };
     let mut matches = Vec::new();
     for _ in 0..args.connections {
         let (qp, buffer) = Match::prepare(&mut stage, args.messages)?;

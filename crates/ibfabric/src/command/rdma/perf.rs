@@ -113,7 +113,7 @@ impl Client {
         let offer = Offer { kind, size: size as u32, remote: buffer.remote() };
         let options = EndpointOptions {
             private_data: offer.to_bytes(),
-            mtu: args.adapter.mtu,
+            mtu: args.adapter.transport.mtu,
             ..EndpointOptions::default()
         };
         let peer = SocketAddr::new(peer, args.port.unwrap_or(PORT));
@@ -138,7 +138,8 @@ impl Client {
     ) -> Result<Self, Failure> {
         let (mut stage, peer) = Stage::open_many(&args.adapter, &args.local, &args.peer, args.qp)?;
         let buffer = stage.buffer(2 * size.max(1))?;
-        let options = EndpointOptions { mtu: args.adapter.mtu, ..EndpointOptions::default() };
+        let options =
+            EndpointOptions { mtu: args.adapter.transport.mtu, ..EndpointOptions::default() };
         let peer = SocketAddr::new(peer, args.port.unwrap_or(PERFTEST_PORT));
         let control = Control::open(&mut stage, program, peer, options)?;
         let mut endpoints = Vec::new();

@@ -220,7 +220,7 @@ fn connect(
         // A peer other than ibfabric can send IPv4 identifications that the receiver does not know. So packets whose
         // ICRC can be checked only in part are accepted.
         route: ib_link::Route { is_weak: true, ..route },
-        path_mtu: args.adapter.mtu.unwrap_or(Mtu::B1024).min(most),
+        path_mtu: args.adapter.transport.mtu.unwrap_or(Mtu::B1024).min(most),
         dest_qp_num: peer.qpn,
         rq_psn: peer.psn,
         sq_psn: own.psn,

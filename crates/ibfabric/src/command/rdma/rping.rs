@@ -194,7 +194,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
     let options = EndpointOptions {
         responder_resources: 1,
         initiator_depth: 1,
-        mtu: args.adapter.mtu,
+        mtu: args.adapter.transport.mtu,
         ..EndpointOptions::default()
     };
     let peer = SocketAddr::new(peer, args.port);

@@ -116,8 +116,8 @@ impl Stage {
         let mut device = match &args.attach {
             Some(_) => adapter::attach(&PortOptions {
                 port: attach_options(args).expect("`attach` is set"),
-                mtu: args.mtu,
-                spin: args.busy_poll_us,
+                mtu: args.transport.mtu,
+                spin: args.transport.busy_poll_us,
                 window: Some(window),
                 acm: args.acm.clone(),
             })?,
@@ -140,7 +140,7 @@ impl Stage {
             Some(address) => address,
             None => own_address(peer)?,
         };
-        let peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
+        let peer_port = args.transport.peer_udp_port.unwrap_or(args.udp_port);
         if peer == Some(address) && peer_port == args.udp_port {
             let other = match address {
                 IpAddr::V4(own) if own.is_loopback() => " such as 127.0.0.2",
@@ -154,10 +154,10 @@ impl Stage {
         let mut options = DeviceOptions::new(address);
         options.socket.port = args.udp_port;
         options.socket.peer_port = peer_port;
-        options.socket.allow_zero_checksum = args.allow_zero_checksum;
-        options.mtu = args.mtu;
+        options.socket.allow_zero_checksum = args.transport.allow_zero_checksum;
+        options.mtu = args.transport.mtu;
         options.window = window;
-        options.spin = Duration::from_micros(args.busy_poll_us);
+        options.spin = Duration::from_micros(args.transport.busy_poll_us);
         Ok(adapter::open(options)?)
     }
 
