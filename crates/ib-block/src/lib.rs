@@ -3,8 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`device`] | [`Geometry`] of a device; [`Command`], and its check against a geometry |
-//! | [`split`] | [`Plan`]: the steps into which a command is divided |
+//! | [`device`] | [`Geometry`] of a device; [`Command`], and its check against a geometry; [`Plan`]: the steps into which a command is divided |
 //! | [`data`] | [`ReadData`]: the data of a read, copied or lent |
 //!
 //! ```
@@ -21,9 +20,7 @@
 
 pub mod data;
 pub mod device;
-pub mod split;
 
 pub use data::{ReadData, Slice};
-pub use device::{Command, CommandError, Discard, Geometry, Operation, Origin};
+pub use device::{Command, CommandError, Discard, Geometry, Operation, Origin, Plan};
 pub use ib_types::Errno;
-pub use split::Plan;

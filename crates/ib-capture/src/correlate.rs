@@ -37,7 +37,6 @@ use ib_pcap::ReadError;
 use ib_types::Qpn;
 
 mod clock;
-mod counts;
 mod ends;
 mod event;
 mod extract;
@@ -48,7 +47,7 @@ mod percentiles;
 mod stream;
 
 pub use clock::{ClockPoints, Clocks, Estimate};
-pub use counts::FileCounts;
+pub use ends::FileCounts;
 pub use event::{EventError, EventFilter, EventKind};
 pub use matching::MatchCounts;
 pub use message::{Kind, Message, Part, UnmeasuredCounts};

@@ -20,7 +20,6 @@ use ib_wire::packet::{Opcode, Packet, RoceAddresses, RoceNetwork};
 
 use crate::file::Content;
 
-mod address;
 mod cm;
 mod connections;
 pub mod fields;
@@ -29,7 +28,7 @@ pub mod layer;
 mod mad;
 mod rtrs;
 
-pub use address::Address;
+pub use connections::Address;
 use connections::{Connections, Endpoint};
 pub use fields::{Fields, Value};
 pub use layer::Layer;

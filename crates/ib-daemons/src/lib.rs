@@ -15,7 +15,7 @@
 //! | [`log`] | log files in OpenSM's format |
 //! | [`input`], [`routing_files`], [`result_file`] | input files, files of routing engines, atomically replaced files |
 //! | [`progress`] | progress of long work on a terminal |
-//! | [`message`], [`text`] | messages on standard error, and plural forms of nouns |
+//! | [`message`] | messages on standard error, and plural forms of nouns |
 //! | [`error`] | errors and results of the daemons |
 //!
 //! # Example
@@ -49,7 +49,6 @@ pub mod routing_files;
 pub mod rtrs;
 pub mod sim;
 pub mod sm;
-pub mod text;
 pub mod up;
 
 pub use error::{DaemonError, Verdict};

@@ -1,4 +1,4 @@
-//! Messages on standard error.
+//! Messages on standard error, and plural forms of nouns.
 
 use std::fmt::Arguments;
 use std::io::Write as _;
@@ -46,4 +46,16 @@ pub fn print_note(message: Arguments<'_>) {
     if !is_quiet() {
         print(message);
     }
+}
+
+/// Formats a number with its noun, which is in the singular or the plural.
+#[must_use]
+pub fn counted(number: impl TryInto<u64> + Copy, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let ending = match what {
+        _ if number == 1 => "",
+        what if what.ends_with("ch") || what.ends_with("sh") => "es",
+        _ => "s",
+    };
+    format!("{number} {what}{ending}")
 }

@@ -9,7 +9,7 @@ use ib_types::{Gid, Mtu};
 use ib_wire::mad::sa::PathRecord;
 
 use crate::path::Path;
-use crate::route::route_of;
+use crate::path::route_of;
 
 /// Timeouts of queries to an ACM service. They are short because the SA is queried if the service
 /// fails.

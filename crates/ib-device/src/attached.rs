@@ -17,7 +17,7 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::engines::Engines;
 use crate::path::Path;
-use crate::route::{grh_of, is_group, route_from, route_of, route_to};
+use crate::path::{grh_of, is_group, route_from, route_of, route_to};
 
 /// Maximum number of frames that the HCA receives before it sends again.
 const ROUND: usize = 64;

@@ -22,8 +22,8 @@ use ib_wire::mad::MgmtClass;
 
 use crate::acm::AcmService;
 use crate::attached::Attached;
+use crate::engines::DeviceEvent;
 use crate::engines::Engines;
-use crate::event::DeviceEvent;
 use crate::options::{AttachedOptions, DeviceError, DeviceOptions, seeds};
 
 /// Counters of received packets, by the result of the ICRC check.

@@ -17,7 +17,7 @@ use ib_wire::mad::cm::RejectReason;
 use ib_wire::mad::sm::MtuCode;
 
 use crate::device::{Device, Link};
-use crate::event::DeviceEvent;
+use crate::engines::DeviceEvent;
 use crate::path::{Path, PathError};
 
 /// Options of a connection.

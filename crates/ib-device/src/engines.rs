@@ -1,14 +1,12 @@
-//! The engines of a device: an HCA and its connection manager.
+//! The engines of a device: an HCA and its connection manager. The events of a device.
 
 use std::collections::VecDeque;
 
-use ib_cm::{Cm, CmConfig};
+use ib_cm::{Cm, CmConfig, CmEvent, ConnectionId};
 use ib_hca::{Hca, HcaConfig, HcaEvent};
 use ib_link::Route;
 use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
-
-use crate::event::DeviceEvent;
 
 /// An HCA and its connection manager.
 #[derive(Debug)]
@@ -62,6 +60,27 @@ impl Engines {
         }
         while let Some(event) = self.cm.poll_event() {
             self.events.push_back(DeviceEvent::Cm(event));
+        }
+    }
+}
+
+/// An event of a device.
+#[derive(Debug)]
+pub enum DeviceEvent {
+    /// An event of the HCA.
+    Hca(HcaEvent),
+    /// An event of the connection manager.
+    Cm(CmEvent),
+}
+
+impl DeviceEvent {
+    /// Returns the connection that this event reports as failed or closed by the peer; `None` for
+    /// other events.
+    #[must_use]
+    pub const fn disconnected(&self) -> Option<ConnectionId> {
+        match self {
+            Self::Cm(CmEvent::Disconnected { id, .. } | CmEvent::Failed { id, .. }) => Some(*id),
+            _ => None,
         }
     }
 }

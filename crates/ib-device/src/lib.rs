@@ -12,8 +12,8 @@
 //! | [`sim`] | [`SimDevice`]: an HCA at a port of a simulated fabric in this process, in virtual time |
 //! | `attached` | the link to a port of a fabric that another process simulates |
 //! | `acm` | queries to an ACM service |
-//! | `engines` | [`Engines`]: an HCA and its connection manager |
-//! | `options`, `path`, `route`, `event` | [`DeviceOptions`], [`Path`], [`route_of`], [`DeviceEvent`] |
+//! | `engines` | [`Engines`]: an HCA and its connection manager; [`DeviceEvent`] |
+//! | `options`, `path` | [`DeviceOptions`], [`Path`], [`route_of`] |
 //!
 //! # Example
 //! Two HCAs on the loopback device connect, as `rdma_cm` does:
@@ -65,20 +65,16 @@ mod attached;
 mod device;
 mod endpoint;
 mod engines;
-mod event;
 mod options;
 mod path;
 mod resolve;
-mod route;
 pub mod sim;
 
 pub use device::{Device, LinkCounters};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
-pub use engines::Engines;
-pub use event::DeviceEvent;
+pub use engines::{DeviceEvent, Engines};
 pub use ib_os::inbox::WorkError;
 pub use ib_roce::{address_of, gid_of};
 pub use options::{AttachedOptions, DeviceError, DeviceOptions};
-pub use path::{Path, PathError};
-pub use route::route_of;
+pub use path::{Path, PathError, route_of};
 pub use sim::{SimDevice, SimDeviceError, SimDeviceOptions, SimDevices};

@@ -23,9 +23,9 @@ use ib_types::{Gid, Instant, Mtu};
 use ib_wire::mad::MgmtClass;
 use ib_wire::mad::sm::PortState;
 
+use crate::engines::DeviceEvent;
 use crate::engines::Engines;
-use crate::event::DeviceEvent;
-use crate::route::{grh_of, route_from, route_to};
+use crate::path::{grh_of, route_from, route_to};
 
 /// Maximum number of packets that wait in the output queue of an HCA's port. While this many packets wait, the HCA
 /// passes no further packet to the port.

@@ -5,7 +5,6 @@
 //! | `responder` | [`Responder`], its queues and events |
 //! | `inbound` | reassembly of RMPP requests |
 //! | `outbound` | RMPP responses being sent |
-//! | `key` | identification of RMPP transfers |
 
 use std::collections::VecDeque;
 
@@ -19,11 +18,10 @@ use crate::rmpp::{Kind, MAX_HELD, ReceiveLimits, classify, control};
 use crate::{Failure, Message, RespondError, Timing};
 
 mod inbound;
-mod key;
 mod outbound;
 
 use inbound::Inbound;
-use key::TransferKey;
+use inbound::TransferKey;
 use outbound::Outbound;
 
 /// The configuration of a responder.

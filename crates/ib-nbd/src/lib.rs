@@ -9,7 +9,7 @@
 //! | `session` | [`Session`]: the state of a connection |
 //! | `negotiation` | the handshake: options of the client, until it has chosen a device |
 //! | `transmission` | requests and their replies |
-//! | `input`, `output` | buffers of received bytes, and of bytes to send |
+//! | `buffers` | buffers of received bytes, and of bytes to send |
 //! | [`wire`] | constants of the protocol |
 //!
 //! # Example
@@ -50,9 +50,8 @@
 //! assert_eq!(unsent, 18 + 134 + 16 + 512); // greeting, device, reply header, data
 //! ```
 
-mod input;
+mod buffers;
 mod negotiation;
-mod output;
 mod session;
 mod transmission;
 pub mod wire;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::input::Input;
-use super::output::Output;
+use super::buffers::{Input, Output};
 use super::wire::{self, HEADER, handshake};
 use ib_block::{Command, Errno, Geometry, ReadData, Slice};
 

@@ -8,9 +8,8 @@
 //! | [`poll`] | waiting for file descriptors: `poll(2)` and `ppoll(2)` |
 //! | [`tick`] | a periodic timer: `timerfd_create(2)` |
 //! | [`clock`] | the monotonic clock |
-//! | [`cpu`] | the processors of this machine |
+//! | [`cpu`] | the processors of this machine; scheduling policy and processor time of the calling thread |
 //! | [`inbox`] | a work queue from other threads to a driver thread |
-//! | [`scheduling`] | scheduling policy and processor time of the calling thread |
 //! | [`signals`] | termination and reload signals; temporary files that such signals remove |
 //! | [`daemon`] | background processes, and `sd_notify(3)` |
 //! | [`unix`] | Unix sockets with a path, and checks of the peer's user |
@@ -47,7 +46,6 @@ pub mod cpu;
 pub mod daemon;
 pub mod inbox;
 pub mod poll;
-pub mod scheduling;
 pub mod seqpacket;
 pub mod signals;
 pub mod sockopt;

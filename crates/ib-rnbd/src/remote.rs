@@ -6,36 +6,32 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `buffers` | registered memory for the data of requests |
-//! | `commands` | commands of the user, and their parts |
-//! | `completion` | completions of messages and parts of commands |
+//! | `commands` | commands of the user, their parts, and registered memory for their data |
 //! | `devices` | unflushed changes of devices, and losses of the session state |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
+use commands::BufferPool;
+use commands::Commands;
+use devices::Devices;
+use ib_block::data::ReadData;
+use ib_block::{Command, Errno, Geometry};
 use ib_rtrs::{
-    Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure, Outcome, Request,
-    RequestError, SetupError,
+    Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure, Outcome,
+    PathState, Request, RequestError, SetupError,
 };
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 use slab::Slab;
 
-use super::client::refusal;
-use super::{Client, DeviceId, OpenError, Outgoing, Tag};
-use ib_block::data::ReadData;
-use ib_block::{Command, Errno, Geometry};
+use crate::client::refusal;
+use crate::recovery::{Recovery, decide};
+use crate::{Client, ClientEvent, DeviceId, Kept, OpenError, Outgoing, Tag, recovery};
 
-mod buffers;
 mod commands;
-mod completion;
 mod devices;
-
-use buffers::BufferPool;
-use commands::Commands;
-use devices::Devices;
 
 /// The configuration of a [`Remote`].
 #[derive(Clone, Debug)]
@@ -426,5 +422,112 @@ impl Remote {
         };
         self.end_message(request.user as usize, Outcome::Answered(errno));
         true
+    }
+}
+
+impl Remote {
+    /// Handles the completion of a message.
+    pub(super) fn end_message(&mut self, number: usize, outcome: Outcome) {
+        let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
+        let mut data = [0; ADMIN];
+        let length = admin.map_or(0, |(slot, length)| {
+            self.admin.give(slot);
+            let length = length as usize;
+            let read = self.admin.memory.read(slot * ADMIN, &mut data[..length]);
+            read.expect("responses are within their buffers");
+            length
+        });
+        self.recover(tag, Some(outcome), &data[..length]);
+    }
+
+    /// Removes the message in [`Remote::held`], if any, and handles it as not sent.
+    pub(super) fn forget_held(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.recover(held.tag, None, &[]);
+        }
+    }
+
+    /// Carries out the [`Recovery`] of a message that has completed or was not sent.
+    fn recover(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
+        let Tag::Command(number) = tag else { return self.rnbd.handle(tag, outcome, data) };
+        let Some(part) = self.commands.part(number) else { return };
+        let is_change = part.command.operation.is_change();
+        let state = self.devices.state(part.device, part.opening);
+        match decide(recovery::Message::Command { is_change, device: state }, outcome) {
+            Recovery::End(errno) => self.rnbd.end(number, errno),
+            Recovery::Reopen => {
+                self.devices.reopen();
+                self.delayed.clear();
+                self.rnbd.connected();
+                self.rnbd.again(part.device, number, part.command);
+            }
+            _ => self.rnbd.again(part.device, number, part.command),
+        }
+    }
+
+    /// Handles the events of the RNBD protocol client `rnbd`.
+    pub(super) fn collect(&mut self, now: Instant) {
+        while let Some(event) = self.rnbd.poll_event() {
+            match event {
+                ClientEvent::Opened(id, geometry, kept) => {
+                    let is_kept = match kept {
+                        Kept::All => true,
+                        Kept::Flushed => false,
+                        Kept::Unknown => self.config.trusts_cache,
+                    };
+                    self.delayed.remove(&id);
+                    self.devices.opened(id, is_kept);
+                    self.events.push_back(RemoteEvent::Opened(id, geometry));
+                }
+                ClientEvent::Refused(id, why) => {
+                    self.events.push_back(RemoteEvent::Refused(id, why));
+                }
+                ClientEvent::MaybeOverwritten(id) => {
+                    self.devices.may_be_overwritten(id);
+                    self.commands.fail_changes(id);
+                }
+                ClientEvent::Delayed(id) => {
+                    self.delayed.insert(id, now + REOPEN_DELAY);
+                }
+                ClientEvent::Done(part, errno) => self.end_part(part, errno),
+            }
+        }
+    }
+
+    /// Returns true if all paths are disconnected, and the client has given up reconnecting one of them. A path that
+    /// the user has disconnected does not count as given up, because the user may reconnect it.
+    pub(super) fn is_hopeless(&self) -> bool {
+        let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
+        self.is_given_up
+            && states.peek().is_some()
+            && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
+    }
+
+    /// Completes all queued commands with this error.
+    pub(super) fn end_waiting(&mut self, errno: Errno) {
+        self.forget_held();
+        self.rnbd.fail_all(errno);
+    }
+
+    /// Handles the completion of a part of a command.
+    fn end_part(&mut self, number: u64, errno: Errno) {
+        let Some(part) = self.commands.take_part(number) else { return };
+        let device = part.device;
+        if let Some(at) = self.leaving.iter().position(|leaving| leaving.0 == device)
+            && !self.commands.has_parts(device)
+        {
+            let (_, number) = self.leaving.swap_remove(at);
+            self.rnbd.release(number);
+        }
+        let mut errno = errno;
+        if errno.is_ok() {
+            self.devices.session_is_known();
+            if let Some(geometry) = self.rnbd.geometry(device) {
+                let (command, covers) = (&part.command, part.covers);
+                let is_own = part.is_own_flush;
+                errno = self.devices.succeeded(device, geometry, command, covers, is_own);
+            }
+        }
+        self.commands.finish(part, errno);
     }
 }

@@ -58,7 +58,7 @@ pub enum IcrcCheck {
     /// undetected.
     Verified,
     /// The ICRC matches this IPv4 identification, which is below 64, and the flag "don't fragment".
-    /// [`RoceSender`](super::RoceSender) sends such packets. One of 2^26 corruptions is undetected.
+    /// [`RoceSender`](crate::RoceSender) sends such packets. One of 2^26 corruptions is undetected.
     ConsistentWithOwnId(u16),
     /// The ICRC matches one IPv4 identification, but the receiver does not know the one that the
     /// sender used. One of 2^15 corruptions is undetected. If the packet has a UDP checksum, that
@@ -70,7 +70,7 @@ pub enum IcrcCheck {
         /// requires. False if it matches with the flag clear.
         dont_fragment: bool,
     },
-    /// The ICRC was not checked, because [`RoceOptions::icrc`](super::RoceOptions::icrc) is false.
+    /// The ICRC was not checked, because [`RoceOptions::icrc`](crate::RoceOptions::icrc) is false.
     Unchecked,
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use ib_types::{Gid, Guid};
 
-use crate::control::{from_v4, gid_of};
+use crate::udp::{from_v4, gid_of};
 
 /// Bytes of an interface's MTU that are reserved for packet headers.
 const HEADERS: u32 = 80;

@@ -3,14 +3,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `socket` | [`RoceSocket`]: a sender and a receiver on one UDP socket |
+//! | `socket` | [`RoceSocket`]: a sender and a receiver on one UDP socket; its options, errors and counters |
 //! | `send` | [`RoceSender`]: sends packets as datagrams, with GSO and `sendmmsg` |
 //! | `receive` | [`RoceReceiver`]: receives datagrams and returns their packets, with GRO and `recvmmsg` |
-//! | `options`, `error` | [`RoceOptions`], [`RoceError`], [`PushError`] |
 //! | `icrc` | [`IcrcCheck`]: computation of the ICRC, and its check without the whole IP header |
 //! | `interface` | [`RoceInterface`]: GIDs, MTU and GUID of the machine's network interfaces |
-//! | `counters` | [`RoceCounters`]: sent, received and dropped packets |
-//! | `udp`, `control` | the UDP socket, control messages and addresses of the system |
+//! | `udp` | the UDP socket, control messages and addresses of the system |
 //!
 //! # Ports
 //!
@@ -53,26 +51,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod control;
-mod counters;
-mod error;
 mod icrc;
 mod interface;
-mod options;
 mod receive;
 mod send;
 mod socket;
 mod udp;
 
-pub use control::{address_of, gid_of};
-pub use counters::{ErrorCounters, RoceCounters, RoceReceiveCounters, RoceSendCounters};
-pub use error::{PushError, RoceError};
 pub use icrc::{IcrcCheck, MAX_PACKET};
 pub use interface::{RoceInterface, active_mtu};
-pub use options::RoceOptions;
 pub use receive::{RocePacket, RoceReceiver};
 pub use send::RoceSender;
-pub use socket::RoceSocket;
+pub use socket::{
+    ErrorCounters, PushError, RoceCounters, RoceError, RoceOptions, RoceReceiveCounters,
+    RoceSendCounters, RoceSocket,
+};
+pub use udp::{address_of, gid_of};
 
 #[cfg(test)]
 mod tests;

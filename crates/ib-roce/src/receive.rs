@@ -11,10 +11,10 @@ use ib_os::alarm::Alarm;
 use ib_os::batch::header;
 use ib_types::Instant;
 
-use crate::control::{Control, SocketAddress, address_of, from_v4, gid_of};
-use crate::counters::{RoceReceiveCounters, count};
 use crate::icrc::{BTH, Headers, ICRC, IcrcCheck, MAX_PACKET, OWN_IDENTIFICATIONS, Tables};
+use crate::socket::{RoceReceiveCounters, count};
 use crate::udp::{CUT, UdpSocket};
+use crate::udp::{Control, SocketAddress, address_of, from_v4, gid_of};
 
 /// Maximum number of invalid packets that one call of [`RoceReceiver::receive`] drops.
 const MOST_BAD: u32 = 64;
@@ -33,10 +33,10 @@ pub struct RocePacket<'a> {
     pub icrc: IcrcCheck,
 }
 
-/// The receiving half of a [`RoceSocket`](super::RoceSocket).
+/// The receiving half of a [`RoceSocket`](RoceSocket).
 ///
 /// Packets that the system or the hardware has merged into one datagram (`UDP_GRO`) are returned
-/// one by one. For IPv4 packets of a [`RoceSender`](super::RoceSender), the ICRC check gives
+/// one by one. For IPv4 packets of a [`RoceSender`](crate::RoceSender), the ICRC check gives
 /// [`IcrcCheck::ConsistentWithOwnId`].
 pub struct RoceReceiver {
     socket: Arc<UdpSocket>,

@@ -14,14 +14,14 @@ use ib_os::alarm::Alarm;
 use ib_os::batch::header;
 use ib_types::Instant;
 
-use crate::control::Control;
-use crate::counters::{RoceSendCounters, count};
-use crate::error::PushError;
 use crate::icrc::{BTH, ICRC, MAX_PACKET, OWN_IDENTIFICATIONS, Tables};
+use crate::socket::PushError;
+use crate::socket::{RoceSendCounters, count};
+use crate::udp::Control;
 use crate::udp::UdpSocket;
 use routes::Routes;
 
-/// The sending half of a [`RoceSocket`](super::RoceSocket).
+/// The sending half of a [`RoceSocket`](RoceSocket).
 ///
 /// Consecutive packets of one route and one size are sent as one datagram, which the system or the
 /// hardware segments (`UDP_SEGMENT`). The last packet of a datagram can be shorter. One system call

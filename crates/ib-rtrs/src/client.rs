@@ -5,16 +5,13 @@
 //! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
 //! | `event` | [`ClientEvent`], [`Completion`], [`Outcome`], [`Failure`] |
 //! | `session` | [`Limits`] of the server, and the state that all paths share |
-//! | `paths` | the paths, and the selection of a path for each request |
-//! | `path` | one path: its state and its objects |
+//! | `path` | the paths: their state and objects, and the selection of a path for each request |
 //! | `liveness` | heartbeats and probes of a path |
 //! | `registrations` | memory that is registered at HCAs |
-//! | `request` | [`Request`]: data and identifiers of a request |
 //! | `slots` | requests in flight: one slot for each chunk of the server |
 //! | `connect` | connecting a path |
 //! | `info` | the addresses of the server's chunks |
-//! | `post` | submission of requests |
-//! | `complete` | handling of completions: responses, heartbeats, failures |
+//! | `requests` | [`Request`]: submission of requests, and completions: responses, heartbeats, failures |
 //! | `failover` | retransmission or completion of the requests of failed paths |
 //! | `fencing` | failed paths, and the requests that wait for their fences |
 //! | `close` | adding, disconnecting and removing paths; the end of the session |
@@ -32,8 +29,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
 
 mod close;
-mod complete;
-pub(crate) use complete::heartbeat;
+pub(crate) use requests::heartbeat;
 mod config;
 mod connect;
 mod event;
@@ -42,10 +38,8 @@ mod fencing;
 mod info;
 mod liveness;
 mod path;
-mod paths;
-mod post;
 mod registrations;
-mod request;
+mod requests;
 mod session;
 mod slots;
 
@@ -53,11 +47,11 @@ pub use close::AddError;
 pub use config::{ClientConfig, NameError, PathSpec, Policy};
 pub use event::{ClientEvent, Completion, Failure, Outcome, RequestError};
 pub use path::{PathId, PathState};
-pub use request::{BufferId, Request, RequestId, Segment};
+pub use requests::{BufferId, Request, RequestId, Segment};
 pub use session::Limits;
 
 use fencing::Fencing;
-use paths::Paths;
+use path::Paths;
 use registrations::Registrations;
 use session::Session;
 use slots::Slots;

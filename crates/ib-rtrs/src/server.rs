@@ -4,12 +4,10 @@
 //! |---|---|
 //! | `config` | [`ServerConfig`] |
 //! | `event` | [`ServerEvent`], [`ServerRequest`], [`EndReason`] |
-//! | `path` | one path of a session: its queue pairs, memory regions and requests |
+//! | `path` | one path of a session: its queue pairs, memory regions and requests; memory from which READ data is sent without a copy |
 //! | `accept` | connection requests: checks, limits, acceptance and refusal |
 //! | `info` | info requests: the proof of the key, the addresses of the chunks |
-//! | `receive` | completions: requests, heartbeats, failures |
-//! | `respond` | responses to requests |
-//! | `store` | memory of the user from which READ data is sent without a copy |
+//! | `requests` | completions: requests, heartbeats, failures; responses to requests |
 //! | `close` | closing of paths and sessions; path fencing |
 //!
 //! The memory of a session is divided into chunks. The number of chunks is the queue depth: each request in flight uses
@@ -32,15 +30,13 @@ mod config;
 mod event;
 mod info;
 mod path;
-mod receive;
-mod respond;
-mod store;
+mod requests;
 
 pub use config::ServerConfig;
 pub use event::{
     EndReason, Refusal, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,
 };
-pub use store::StoreId;
+pub use path::StoreId;
 
 use close::PendingFence;
 use path::{Path, State};

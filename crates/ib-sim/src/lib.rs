@@ -17,7 +17,7 @@
 //! | [`client`], `ids`, `open_port` | clients, their outstanding requests, open ports |
 //! | [`command`], `script`, `random_faults`, `fault` | commands, scripts and faults |
 //! | [`addresses`] | the IP addresses of ports |
-//! | [`counters`], [`stats`], `log`, [`tap`], [`loss`] | counters, log, captured packets, loss reasons |
+//! | [`counters`], `log`, [`tap`], [`loss`] | counters, log, captured packets, statistics and loss reasons |
 //!
 //! # Example
 //! ```
@@ -79,7 +79,6 @@ pub mod script;
 pub mod sim;
 mod sim_link;
 mod sma;
-pub mod stats;
 pub mod tap;
 mod trap;
 mod view;
@@ -89,7 +88,7 @@ pub use client::{AttachError, ClientOptions};
 pub use command::{Command, CommandError, Target};
 pub use counters::Counters;
 pub use ids::ClientId;
-pub use loss::Loss;
+pub use loss::{Loss, Stats};
 pub use open_port::LostPacket;
 pub use options::{LogLevel, Options};
 pub use packet::{MadPayload, Packet, Payload};
@@ -97,5 +96,4 @@ pub use random_faults::random_faults;
 pub use script::{FailedStep, Step, StepError, read_script};
 pub use sim::Sim;
 pub use sim_link::SimLink;
-pub use stats::Stats;
 pub use tap::CapturedPacket;

@@ -25,10 +25,10 @@ use crate::fabric::FabricState;
 use crate::flight::{BLOCK, Flights};
 use crate::log::{Entry, Log};
 use crate::loss::Loss;
+use crate::loss::Stats;
 use crate::open_port::OpenPorts;
 use crate::options::{LogLevel, Options};
 use crate::packet::Payload;
-use crate::stats::Stats;
 use crate::tap::Tap;
 
 mod cable;

@@ -7,9 +7,9 @@ use ib_wire::mad::sm::{NodeInfo, PortInfo, PortState};
 use crate::command::{Command, active_faults};
 use crate::counters::Counters;
 use crate::loss::Loss;
+use crate::loss::Stats;
 use crate::options::LogLevel;
 use crate::sim::Sim;
-use crate::stats::Stats;
 use crate::tap::CapturedPacket;
 
 impl Sim {

@@ -2,7 +2,6 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `memory` | a disk in memory |
 //! | `file` | a disk in a file or on a block device |
 //! | `ring` | file I/O with io_uring, if the kernel supports it |
 //! | `workers` | file I/O in threads: operations other than read, write and flush; all if io_uring is not available |
@@ -10,18 +9,17 @@
 //! Requests are asynchronous: [`Disk::submit`] starts a request, [`Disk::poll`] returns completed
 //! requests, and an [`Alarm`](ib_os::alarm::Alarm) wakes the caller when a request has completed.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ib_block::{Command, Errno, Geometry, Origin};
+use ib_block::{Command, Discard, Errno, Geometry, Operation, Origin};
 use ib_hca::Memory;
-
 use ib_os::alarm::Bell;
 
 mod file;
-mod memory;
 mod ring;
 mod workers;
 
@@ -62,7 +60,7 @@ pub struct Disk {
 
 #[derive(Debug)]
 enum Kind {
-    Memory(memory::MemoryDisk),
+    Memory(MemoryDisk),
     File(Box<file::FileDisk>),
 }
 
@@ -114,7 +112,7 @@ impl Disk {
     /// # Errors
     /// Fails if the size is not a positive multiple of 512, or if the memory cannot be allocated.
     pub fn in_memory(size: u64) -> Result<Self, DiskError> {
-        let (disk, geometry) = memory::MemoryDisk::new(size)?;
+        let (disk, geometry) = MemoryDisk::new(size)?;
         // The data is lost when the process exits. By the random medium number, clients detect that
         // another disk has replaced this one.
         let random = ib_os::random().map_err(DiskError::NoRandomness)?;
@@ -213,6 +211,59 @@ impl Disk {
 fn errno(error: &io::Error) -> Errno {
     let number = error.raw_os_error().and_then(|number| u16::try_from(number).ok());
     number.filter(|number| (1..512).contains(number)).map_or(Errno::EIO, Errno)
+}
+
+/// Maximum length of a discard in bytes.
+const MAX_DISCARD: u64 = 4 << 20;
+
+/// A disk in memory. Jobs complete immediately.
+#[derive(Debug)]
+pub(super) struct MemoryDisk {
+    memory: Arc<Memory>,
+    ended: VecDeque<(u64, Errno)>,
+}
+
+impl MemoryDisk {
+    pub(super) fn new(size: u64) -> Result<(Self, Geometry), DiskError> {
+        if size == 0 || !size.is_multiple_of(512) {
+            return Err(DiskError::Size(size));
+        }
+        let length = usize::try_from(size).ok();
+        let memory = length.and_then(|length| Memory::zeroed(length).ok());
+        let memory = memory.ok_or(DiskError::OutOfMemory(size))?;
+        let discard = Discard { granularity: 512, alignment: 0, max: MAX_DISCARD };
+        let geometry = Geometry {
+            discard: Some(discard),
+            physical_block: 4096,
+            // A disk in memory has no write cache.
+            write_back: false,
+            fua: false,
+            ..Geometry::new(size, 512)
+        };
+        Ok((Self { memory, ended: VecDeque::new() }, geometry))
+    }
+
+    pub(super) const fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    pub(super) fn submit(&mut self, job: &Job) {
+        let Command { operation, offset, length, .. } = job.command;
+        let (at, length) = (offset as usize, length as usize);
+        let done = match operation {
+            Operation::Read => job.memory.copy_from(job.offset, &self.memory, at, length),
+            Operation::Write => self.memory.copy_from(at, &job.memory, job.offset, length),
+            Operation::Flush => Ok(()),
+            Operation::Discard | Operation::SecureErase | Operation::WriteZeroes => {
+                self.memory.fill(at, length, 0)
+            }
+        };
+        self.ended.push_back((job.id, if done.is_ok() { Errno::OK } else { Errno::EIO }));
+    }
+
+    pub(super) fn poll(&mut self) -> Option<(u64, Errno)> {
+        self.ended.pop_front()
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@
 //! | module | holds |
 //! |---|---|
 //! | `listener` | the listening socket |
-//! | `stream` | the socket of a client |
 //! | `connection` | a client: its socket and its session |
 //! | `budget` | the memory budget |
 
@@ -27,25 +26,21 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use budget::{Budget, TURNS, Usage};
+use connection::{Connection, STALLED, TURN};
 use ib_block::{Command, Errno, Operation, ReadData};
 use ib_nbd::{Export, NbdError, RequestToken, Session};
+use ib_os::poll::Interest;
+use ib_os::{clock, poll};
 use ib_types::Instant;
+use listener::Listener;
 use slab::Slab;
 
 use crate::rtrs::RemoteDisk;
-use ib_os::clock;
-use ib_os::poll::{self, Interest};
 
 mod budget;
 mod connection;
 mod listener;
-mod nothing;
-mod stream;
-
-use budget::{Budget, TURNS, Usage};
-use connection::{Connection, STALLED, TURN};
-use listener::Listener;
-use nothing::Nothing;
 
 pub use listener::{ListenError, NbdAddress};
 
@@ -521,6 +516,29 @@ impl NbdServer {
             }
         }
         until
+    }
+}
+
+/// The block device of the NBD server while other code uses the real device. It gets no requests.
+pub(super) struct Nothing;
+
+impl Backing for Nothing {
+    fn submit(&mut self, _: u64, command: Command, _: &[u8]) {
+        unreachable!("{command:?} was submitted while other code uses the device");
+    }
+
+    fn poll(&mut self) -> Option<(u64, Errno)> {
+        None
+    }
+
+    fn take_data(&mut self) -> ReadData {
+        ReadData::default()
+    }
+
+    fn give_back(&mut self, _: ReadData) {}
+
+    fn losses(&self) -> u64 {
+        0
     }
 }
 

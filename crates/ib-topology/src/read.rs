@@ -22,19 +22,15 @@
 
 use crate::error::ParseError;
 use crate::fabric::Fabric;
+use crate::text::{Location, checked};
 
 mod ibnetdiscover;
 mod ibsim;
 mod join;
-mod message;
 mod port_list;
 mod rate;
 mod sniff;
 mod subnet_list;
-
-pub use message::is_message;
-
-use crate::text::{Location, checked};
 
 /// Limits of the reader for ibsim net files. The writer must respect them.
 pub(crate) mod ibsim_limits {
@@ -183,6 +179,34 @@ fn not_empty(file_name: &str, fabric: Fabric) -> Result<Fabric, ParseError> {
     }
     let start = Location { source: 0, line: 1, column: 1 };
     Err(start.fault("found no node in the file, expected at least one").at(file_name))
+}
+
+/// Returns true if a line is a message that infiniband-diags or its libraries print to stderr.
+///
+/// ```
+/// use ib_topology::read::is_message;
+///
+/// assert!(is_message("ibwarn: [917] mad_rpc: _do_madrpc failed; dport (Lid 3)"));
+/// assert!(is_message("ibroute: iberror: failed: dump tables: path lid"));
+/// assert!(is_message("src/query_smp.c:197; umad (DR path slid 0; dlid 0; 0,1) bad status 110"));
+/// assert!(!is_message("[1] \"host\"[1] # \"a: iberror: b.c:1; \""));
+/// ```
+#[must_use]
+pub fn is_message(line: &str) -> bool {
+    let Some((first, rest)) = line.split_once(' ') else { return false };
+    if first.is_empty() || first.contains(['"', '#']) {
+        return false;
+    }
+    let is_source_line =
+        |(file, line): (&str, &str)| !file.is_empty() && line.chars().all(|c| c.is_ascii_digit());
+    match first.strip_suffix(':') {
+        Some("ibwarn") => true,
+        Some(program) => !program.is_empty() && rest.starts_with("iberror: "),
+        None => first
+            .strip_suffix(';')
+            .and_then(|place| place.split_once(".c:"))
+            .is_some_and(is_source_line),
+    }
 }
 
 #[cfg(test)]

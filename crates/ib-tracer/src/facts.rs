@@ -19,7 +19,7 @@ use ib_wire::mad::sm::{
 use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 
 use crate::fabric_model::{End, FabricModel, Link, TracedNode};
-use crate::fact::{Fact, FactSource};
+use crate::fabric_model::{Fact, FactSource};
 use crate::path::NodeNumber;
 
 /// A part of a fact that one request queries, such as the PortInfo of a node.

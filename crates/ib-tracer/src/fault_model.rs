@@ -12,8 +12,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::fabric_model::Fact;
 use crate::fabric_model::{FabricModel, WalkResult};
-use crate::fact::Fact;
 use crate::observation::Observations;
 use crate::path::{Hop, Stop};
 use crate::probes::CombinedRoute;

@@ -53,7 +53,6 @@ pub mod agent;
 mod census;
 mod diagnosis;
 pub mod fabric_model;
-mod fact;
 mod facts;
 mod fault_model;
 pub mod observation;
@@ -65,8 +64,8 @@ pub mod tree;
 mod trial;
 
 pub use agent::{AgentCounters, TracerAgent};
+pub use fabric_model::FactSource;
 pub use fabric_model::{End, FabricModel, TracedNode};
-pub use fact::FactSource;
 pub use observation::{Observation, Probe, Witness};
 pub use path::{Hop, MAX_HOPS, NodeNumber, PacketFate, Stop, UNKNOWN_PORT};
 pub use trace::{

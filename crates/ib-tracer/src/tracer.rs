@@ -14,7 +14,7 @@ use ib_wire::mad::sm::MulticastForwardingBlock;
 
 use crate::census::{self, CensusRequest, Censuses};
 use crate::fabric_model::{FabricModel, Path};
-use crate::fact::{Fact, FactSource};
+use crate::fabric_model::{Fact, FactSource};
 use crate::facts::{self, Facts, Part};
 use crate::observation::Observations;
 use crate::path::NodeNumber;

@@ -6,8 +6,8 @@ use ib_types::Guid;
 use ib_wire::mad::sm::{MulticastForwardingBlock, PortState};
 use ib_wire::mad::smp;
 
+use crate::fabric_model::Fact;
 use crate::fabric_model::{FabricModel, Link};
-use crate::fact::Fact;
 use crate::path::{Hop, NodeNumber};
 use crate::trace::Verdict;
 

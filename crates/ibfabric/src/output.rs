@@ -1,13 +1,16 @@
 //! Standard output as text or JSON.
 
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use ib_types::text::{escaped_lines, is_unsafe};
 use serde::Serialize;
 
 use crate::failure::Failure;
 
-pub(crate) mod result_file;
+pub(crate) use ib_daemons::result_file::{replace, temporary_path};
 
 /// The output format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +88,18 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
+}
+
+/// Writes the result file at `path`, which an option names. Replaces an existing file as [`replace`] does.
+///
+/// # Errors
+/// Fails with a message that contains the name of the file.
+pub(crate) fn write_result<E: From<io::Error> + std::fmt::Display>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+) -> Result<(), Failure> {
+    replace(path, 0o777, write)
+        .map_err(|error| Failure::Unusable(format!("cannot write {}: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
-//! Connections of queue pairs, learnt from CM messages.
+//! Connections of queue pairs, learnt from CM messages, and the addresses of their ends.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
 
 use ib_types::Qpn;
 use ib_wire::mad::cm::{Rep, Req};
 use ib_wire::rtrs::ConnectResponse;
 
-use super::address::Address;
-use super::cm::{self, Message};
-use super::rtrs::{Connection, ConnectionSide, Side};
+use crate::dissect::cm;
+use crate::dissect::cm::Message;
+use crate::dissect::rtrs::{Connection, ConnectionSide, Side};
 
 /// Maximum number of stored connections.
 const CONNECTIONS: usize = 4096;
@@ -151,6 +153,24 @@ impl<K: Ord + Copy, V, const MOST: usize> Bounded<K, V, MOST> {
             && let Some((_, oldest)) = self.ages.pop_first()
         {
             self.values.remove(&oldest);
+        }
+    }
+}
+
+/// Source or destination address of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Address {
+    /// An IP address.
+    Ip(IpAddr),
+    /// A LID.
+    Lid(u16),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => write!(f, "{address}"),
+            Self::Lid(lid) => write!(f, "lid {lid}"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_os::scheduling::usage;
+use ib_os::cpu::usage;
 
 /// Limits the processor time of a background thread. While no other thread needs the processor, the background thread
 /// may use all of it. Otherwise it may use only a small part.

@@ -233,7 +233,7 @@ impl Work {
     /// Collects and writes packets until the `Finish` command arrives. Returns `self`, whose `finish` then writes the
     /// last packets.
     fn run(mut self) -> Self {
-        ib_os::scheduling::only_when_idle();
+        ib_os::cpu::only_when_idle();
         self.duty_limit = DutyLimit::new();
         self.begin();
         while !self.is_finishing {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::metrics;
 use super::shared::{Last, Shared, ShownAlarm, State};
-use crate::text::counted;
+use crate::message::counted;
 
 pub(super) mod data;
 

@@ -24,9 +24,9 @@ use super::path_request::{destination, path_of};
 use super::record::{Record, Target};
 use super::self_test::{SelfTest, SelfTestContext};
 use crate::error::{DaemonError, Verdict};
+use crate::message::counted;
 use crate::message::say;
 use crate::own_capture::{self, Tracing};
-use crate::text::counted;
 use crate::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
 
 /// Name of the block device.

@@ -7,7 +7,7 @@ use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::rmpp::RmppStatus;
 
-use super::key::TransferKey;
+use super::inbound::TransferKey;
 use crate::replies::outgoing;
 use crate::rmpp::{Acknowledged, MAX_ACKNOWLEDGEMENT_TIME, Sender, control};
 use crate::timers::{Deadlines, Timer};

@@ -1,7 +1,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
-use crate::control::address_of;
+use crate::udp::address_of;
 
 #[test]
 fn active_mtu_leaves_80_bytes_for_headers() {

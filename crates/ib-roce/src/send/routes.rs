@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use ib_link::Route;
 
-use crate::control::{Control, SocketAddress, address_of};
-use crate::error::PushError;
 use crate::icrc::Headers;
+use crate::socket::PushError;
 use crate::udp::UdpSocket;
+use crate::udp::{Control, SocketAddress, address_of};
 
 /// Headers, destination and control messages for the packets of a route.
 pub(super) struct PreparedRoute {

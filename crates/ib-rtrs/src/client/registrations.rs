@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ib_hca::{AccessFlags, Hca, Memory, MrId, PdId, Sge};
 
-use super::request::BufferId;
+use super::requests::BufferId;
 use super::slots::Slots;
 use crate::adapters::{AdapterId, Adapters};
 use crate::connection::SetupError;

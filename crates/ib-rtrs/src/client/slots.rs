@@ -7,7 +7,7 @@ use ib_hca::memory::OutOfMemory;
 use ib_types::Instant;
 
 use super::path::PathId;
-use super::request::{RequestId, Segment};
+use super::requests::{RequestId, Segment};
 use super::session::Limits;
 use crate::Direction;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ib_os::clock;
 use ib_types::Instant;
 
-use super::stream::Stream;
+use super::connection::Stream;
 
 /// Interval at which connections are accepted while the server is busy.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);

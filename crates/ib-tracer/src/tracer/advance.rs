@@ -4,8 +4,8 @@ use ib_types::Instant;
 
 use super::judge::suspected;
 use super::{RequestPurpose, Source, Step, TraceId, Tracer, end_of_path};
+use crate::fabric_model::{Fact, FactSource};
 use crate::fabric_model::{Path, WalkResult};
-use crate::fact::{Fact, FactSource};
 use crate::path::{Hop, NodeNumber, Stop};
 use crate::trace::{Judgement, Reason, Trace, TraceError, Verdict};
 use crate::tree::{Branch, BranchEnd, Tree};

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use ib_types::Guid;
 
 use super::{Step, Tracer, end_of_path};
+use crate::fabric_model::{Fact, FactSource};
 use crate::fabric_model::{Link, Path, WalkResult};
-use crate::fact::{Fact, FactSource};
 use crate::path::{Hop, NodeNumber, Stop};
 use crate::trace::Verdict;
 use crate::tree::{Branch, BranchEnd, Tree};

@@ -8,7 +8,7 @@ use ib_topology::{Format, LinkRate, WriteError, write};
 use crate::cli::{FileFormat, GenArgs};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
-use crate::output::result_file::write_result;
+use crate::output::write_result;
 
 pub(crate) fn run(args: &GenArgs, output: &mut Output) -> Result<Verdict, Failure> {
     let words: Vec<&str> = args.parameters.iter().map(String::as_str).collect();

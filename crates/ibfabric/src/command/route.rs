@@ -18,8 +18,8 @@ use super::summary::{self, measure, milliseconds, peak_rss_mb, print_worst_links
 use crate::cli::RouteArgs;
 use crate::failure::{Failure, Verdict, note, say};
 use crate::input;
-use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
+use crate::output::{temporary_path, write_result};
 
 /// The result of `ibfabric route`; field names are JSON keys.
 #[derive(Serialize, JsonSchema)]

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::Instant;
 
+pub(crate) use ib_daemons::message::counted;
 use ib_daemons::progress::Progress;
-pub(crate) use ib_daemons::text::counted;
 use ib_report::summary::{Summary, rounded};
 use ib_routing::check::{CheckReport, LinkLoad, Reachability};
 use ib_routing::metrics::{Metrics, MetricsOptions, metrics};

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::text::counted;
+use crate::message::counted;
 
 /// Result of a check. The field names are JSON keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

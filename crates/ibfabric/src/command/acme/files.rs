@@ -20,7 +20,7 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::cli::acme::AcmeArgs;
 use crate::failure::{Failure, note};
-use crate::output::{Output, result_file};
+use crate::output::Output;
 
 /// Writes the configuration files that the options request.
 pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
@@ -65,7 +65,8 @@ fn place(args: &AcmeArgs, name: Option<&Path>, usual: &str) -> PathBuf {
 /// Writes a file that only its owner can write, regardless of the umask.
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
-    result_file::replace(path, 0o644, |out| out.write_all(text.as_bytes())).map_err(failed)
+    ib_daemons::result_file::replace(path, 0o644, |out| out.write_all(text.as_bytes()))
+        .map_err(failed)
 }
 
 /// Returns the names and addresses of this machine's ports, or of the simulated port that the options select.

@@ -17,7 +17,7 @@ use ib_report::findings::{DRAWN, Findings, FindingsOptions};
 use crate::cli::capture::CorrelateArgs;
 use crate::failure::{Failure, Verdict};
 use crate::input;
-use crate::output::result_file::write_result;
+use crate::output::write_result;
 use crate::output::{Format, Output};
 
 mod json;

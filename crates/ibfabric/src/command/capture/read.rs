@@ -4,21 +4,19 @@ use std::fs::File;
 use std::io::{BufReader, Read, Write as _};
 use std::path::Path;
 
-use ib_capture::dissect::Fields;
+use ib_capture::dissect::{Fields, Value};
 use ib_capture::{CaptureFile, Dissection, Dissector, Frame, FrameError, Item};
 use ib_link::Direction;
 use ib_wire::mad::MgmtClass;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use summary::Summary;
 
 use crate::cli::capture::{DirectionArg, ReadArgs};
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-mod json;
 mod summary;
 mod text;
-
-use json::Json;
-use summary::Summary;
 
 pub(super) fn run(args: &ReadArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let name = if args.file == Path::new("-") {
@@ -173,4 +171,34 @@ enum FieldValue {
 /// Returns the JSON Schema of a line of the output with `--json`.
 pub(crate) fn schema() -> schemars::Schema {
     crate::schemas::of::<PacketFields>()
+}
+
+/// The fields of a frame as a JSON object. `Value::Wide` becomes a hexadecimal string, since some JSON parsers round
+/// numbers above 2^53.
+pub(super) struct Json<'a>(pub(super) &'a Fields);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.0.iter() {
+            map.serialize_entry(name, &JsonValue(value))?;
+        }
+        map.end()
+    }
+}
+
+struct JsonValue<'a>(&'a Value);
+
+impl Serialize for JsonValue<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Missing => serializer.serialize_none(),
+            Value::Flag(flag) => serializer.serialize_bool(*flag),
+            Value::Number(number) => serializer.serialize_u64(*number),
+            Value::Wide(number) => serializer.collect_str(&format_args!("0x{number:x}")),
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Group(fields) => Json(fields).serialize(serializer),
+            Value::List(values) => serializer.collect_seq(values.iter().map(JsonValue)),
+        }
+    }
 }
