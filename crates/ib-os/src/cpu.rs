@@ -20,27 +20,6 @@ pub fn count() -> u32 {
     u32::try_from(count).unwrap_or(1).max(1)
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn number_of_the_processor_is_valid() {
-        let count = super::count();
-        assert!(super::current() < count, "processor {} of {count}", super::current());
-        // The thread runs only on the processor to which its affinity is restricted.
-        let mut set = rustix::thread::CpuSet::new();
-        let own = rustix::thread::sched_getaffinity(None).expect("the system reports the affinity");
-        let last =
-            (0..count as usize).rfind(|&cpu| own.is_set(cpu)).expect("the affinity is not empty");
-        set.set(last);
-        let thread = std::thread::spawn(move || {
-            rustix::thread::sched_setaffinity(None, &set)
-                .expect("a thread can restrict its affinity to one processor");
-            super::current()
-        });
-        assert_eq!(thread.join().expect("the thread has not panicked"), last as u32);
-    }
-}
-
 /// Gives the calling thread the scheduling policy `SCHED_IDLE`, with which any other runnable thread preempts it. If
 /// the system does not support the policy, the default policy remains.
 pub fn only_when_idle() {
@@ -60,4 +39,25 @@ pub fn usage() -> (Duration, i64) {
     // SAFETY: the call writes to the live structure.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     (Duration::new(time.tv_sec as u64, time.tv_nsec as u32), usage.ru_nivcsw)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn number_of_the_processor_is_valid() {
+        let count = super::count();
+        assert!(super::current() < count, "processor {} of {count}", super::current());
+        // The thread runs only on the processor to which its affinity is restricted.
+        let mut set = rustix::thread::CpuSet::new();
+        let own = rustix::thread::sched_getaffinity(None).expect("the system reports the affinity");
+        let last =
+            (0..count as usize).rfind(|&cpu| own.is_set(cpu)).expect("the affinity is not empty");
+        set.set(last);
+        let thread = std::thread::spawn(move || {
+            rustix::thread::sched_setaffinity(None, &set)
+                .expect("a thread can restrict its affinity to one processor");
+            super::current()
+        });
+        assert_eq!(thread.join().expect("the thread has not panicked"), last as u32);
+    }
 }

@@ -4,11 +4,10 @@
 //! |---|---|
 //! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
 //! | `event` | [`ClientEvent`], [`Completion`], [`Outcome`], [`Failure`] |
-//! | `session` | [`Limits`] of the server, and the state that all paths share |
+//! | `session` | [`Limits`] of the server, the state that all paths share, and requests in flight: one slot for each chunk of the server |
 //! | `path` | the paths: their state and objects, and the selection of a path for each request |
 //! | `liveness` | heartbeats and probes of a path |
 //! | `registrations` | memory that is registered at HCAs |
-//! | `slots` | requests in flight: one slot for each chunk of the server |
 //! | `connect` | connecting a path |
 //! | `info` | the addresses of the server's chunks |
 //! | `requests` | [`Request`]: submission of requests, and completions: responses, heartbeats, failures |
@@ -41,7 +40,6 @@ mod path;
 mod registrations;
 mod requests;
 mod session;
-mod slots;
 
 pub use close::AddError;
 pub use config::{ClientConfig, NameError, PathSpec, Policy};
@@ -53,11 +51,9 @@ pub use session::Limits;
 use fencing::Fencing;
 use path::Paths;
 use registrations::Registrations;
-use session::Session;
-use slots::Slots;
+use session::{Session, Slots};
 
-use crate::adapters::{AdapterId, Adapters};
-use crate::connection::SetupError;
+use crate::connection::{AdapterId, Adapters, SetupError};
 use crate::stats::{ClientPathStats, ClientStat};
 
 /// The timers of a path.
@@ -199,7 +195,7 @@ impl Client {
     #[must_use]
     pub fn requests(&self) -> usize {
         self.slots.in_use()
-            - self.slots.with(|slot| slot.state == slots::SlotState::Abandoned).len()
+            - self.slots.with(|slot| slot.state == session::SlotState::Abandoned).len()
     }
 
     /// Returns the number of the server's chunks that are in use. A chunk is in use until its request has completed and

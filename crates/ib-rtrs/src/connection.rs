@@ -1,4 +1,4 @@
-//! One connection of a path: its queue pair, and its ID at the connection manager.
+//! Access to HCAs; one connection of a path: its queue pair, its ID at the connection manager, and its heartbeats.
 
 use ib_cm::{Cm, ConnectionId};
 use ib_hca::{
@@ -174,3 +174,69 @@ pub enum SetupError {
     #[error(transparent)]
     Cm(#[from] ib_cm::CmError),
 }
+
+/// The number of an HCA. The owner of the HCA assigns the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AdapterId(pub u32);
+
+/// An HCA with its connection manager.
+#[derive(Debug)]
+pub struct Adapter<'a> {
+    /// The HCA.
+    pub hca: &'a mut Hca,
+    /// The connection manager of the HCA.
+    pub cm: &'a mut Cm,
+}
+
+/// The HCAs that a client or a server may use. The implementor of the trait owns and drives the HCAs.
+pub trait Adapters {
+    /// Returns an HCA; `None` if the HCA was removed.
+    fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>>;
+
+    /// Returns true if the port of an HCA is a member of a partition. The default implementation returns true only for
+    /// the default partition.
+    fn is_in_partition(&self, id: AdapterId, p_key: PKey) -> bool {
+        let _ = id;
+        p_key.matches(PKey::DEFAULT)
+    }
+}
+
+/// The action to take at the end of a heartbeat interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeartbeatAction {
+    /// No action.
+    Wait,
+    /// Send a heartbeat.
+    Send,
+    /// The peer is dead: fail the path.
+    Fail,
+}
+
+/// Counts successive heartbeat intervals without a message from the peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heartbeat {
+    /// Number of intervals that have ended since the last message from the peer.
+    missed: u32,
+}
+
+impl Heartbeat {
+    /// Records that a message from the peer has arrived.
+    pub(crate) const fn message_received(&mut self) {
+        self.missed = 0;
+    }
+
+    /// Ends a heartbeat interval, and returns the action to take.
+    ///
+    /// A dead peer is detected at most `missed_max` + 1 intervals after its last message. Linux needs one interval
+    /// more, because it counts from its first heartbeat without a response.
+    pub(crate) const fn tick(&mut self, missed_max: u32) -> HeartbeatAction {
+        if self.missed > 0 && self.missed >= missed_max {
+            return HeartbeatAction::Fail;
+        }
+        self.missed += 1;
+        if self.missed == 1 { HeartbeatAction::Send } else { HeartbeatAction::Wait }
+    }
+}
+
+#[cfg(test)]
+mod tests;

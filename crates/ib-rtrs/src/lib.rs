@@ -10,10 +10,8 @@
 //! | [`server`] | [`Server`]: sessions of clients, their requests and responses |
 //! | [`tree`] | the statistics and control files of sessions and paths, as in IBTRS and Linux |
 //! | [`stats`] | statistics of paths |
-//! | [`adapters`] | [`Adapters`]: how client and server access HCAs |
 //! | [`address`] | [`Address`], [`PathAddress`]: text form of path addresses |
-//! | `connection` | a connection of a path: its queue pair |
-//! | `heartbeat` | detection of dead peers |
+//! | `connection` | [`Adapters`]: how client and server access HCAs; a connection of a path: its queue pair; detection of dead peers |
 //! | `proof` | mutual authentication by a shared key |
 //!
 //! # Data placement
@@ -145,23 +143,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod adapters;
 pub mod address;
 pub mod client;
 mod connection;
-mod heartbeat;
 mod proof;
 pub mod server;
 pub mod stats;
 pub mod tree;
 
-pub use adapters::{Adapter, AdapterId, Adapters};
 pub use address::{Address, PathAddress};
 pub use client::{
     BufferId, Client, ClientConfig, ClientEvent, Completion, Failure, Outcome, PathId, PathSpec,
     PathState, Policy, Request, RequestError, RequestId, Segment,
 };
-pub use connection::SetupError;
+pub use connection::{Adapter, AdapterId, Adapters, SetupError};
 pub use ib_types::Errno;
 pub use proof::SharedKey;
 

@@ -2,8 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `config` | [`ServerConfig`] |
-//! | `event` | [`ServerEvent`], [`ServerRequest`], [`EndReason`] |
+//! | `event` | [`ServerConfig`], [`ServerEvent`], [`ServerRequest`], [`EndReason`] |
 //! | `path` | one path of a session: its queue pairs, memory regions and requests; memory from which READ data is sent without a copy |
 //! | `accept` | connection requests: checks, limits, acceptance and refusal |
 //! | `info` | info requests: the proof of the key, the addresses of the chunks |
@@ -26,23 +25,22 @@ use rand::rngs::ChaCha12Rng;
 
 mod accept;
 mod close;
-mod config;
 mod event;
 mod info;
 mod path;
 mod requests;
 
-pub use config::ServerConfig;
 pub use event::{
-    EndReason, Refusal, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,
+    EndReason, Refusal, ServerConfig, ServerEvent, ServerPathId, ServerRequest, ServerRequestId,
+    SessionId,
 };
 pub use path::StoreId;
 
 use close::PendingFence;
 use path::{Path, State};
 
-use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
+use crate::connection::{AdapterId, Adapters};
 use crate::stats::{ServerPathStats, ServerStat};
 
 /// The timers of a path.

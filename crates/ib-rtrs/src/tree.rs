@@ -18,9 +18,9 @@
 //! predecessor of RTRS (README of "\[PATCH v4 14/25\] ibtrs: a bit of documentation"). The other has those of Linux
 //! 6.1, below `/sys/devices/virtual`. Statistics that neither of them has are in the set of IBTRS only.
 
-use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
 use crate::client::PathSpec;
+use crate::connection::{AdapterId, Adapters};
 use ib_types::Errno;
 
 mod client;

@@ -4,8 +4,7 @@
 //! |---|---|
 //! | [`control`] | the statistics and control tree over a socket |
 //! | [`mount`] | the statistics and control tree as a FUSE file system |
-//! | `exports` | exported disks of an RNBD server |
-//! | `serving` | [`BlockServer`]: the driver of RTRS server, RNBD server and disks |
+//! | `serving` | [`BlockServer`]: the driver of RTRS server, RNBD server and exported disks |
 //! | `remote` | [`RemoteDisk`]: the driver of RTRS client and RNBD client, for one device |
 
 use std::io;
@@ -27,15 +26,12 @@ use ib_os::inbox::{Handle, Inbox};
 use ib_os::poll::{self, Interest};
 
 pub mod control;
-mod exports;
 pub mod mount;
 mod remote;
 mod serving;
 
-pub use exports::DeviceCounts;
-pub use exports::Exports;
 pub use remote::RemoteDisk;
-pub use serving::{BlockEvent, BlockServer};
+pub use serving::{BlockEvent, BlockServer, DeviceCounts, Exports};
 
 /// A set of HCAs that one thread drives.
 #[derive(Default)]

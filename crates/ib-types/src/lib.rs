@@ -6,16 +6,14 @@
 //! | module | contents |
 //! |---|---|
 //! | [`address`] | [`Guid`], [`Gid`], [`Lid`], [`Lmc`]: addresses of nodes and ports |
-//! | [`deadlines`] | [`Deadlines`]: the timers of a state machine, ordered by deadline |
 //! | [`errno`] | [`Errno`]: Linux error numbers, which RTRS and RNBD carry |
 //! | [`link`] | [`LinkWidth`], [`LinkSpeed`], and the signalling rate of a link |
 //! | [`node`] | [`NodeKind`]: channel adapter, switch, router |
 //! | [`prometheus`] | [`Page`](prometheus::Page): metrics in the text format of Prometheus |
-//! | [`qos`] | [`ServiceLevel`] (SL), [`VirtualLane`] (VL) |
 //! | [`rng`] | [`Rng`](rng::Rng): seeded random numbers, identical in every release |
 //! | [`text`] | [`escaped`](text::escaped): escapes text of peers for terminals and logs |
-//! | [`time`] | [`Instant`]: a timestamp of a real or virtual clock |
-//! | [`transport`] | [`Qpn`], [`Psn`], [`PKey`], [`QKey`], [`Mtu`] |
+//! | [`time`] | [`Instant`]: a timestamp of a real or virtual clock; [`Deadlines`]: the timers of a state machine, ordered by deadline |
+//! | [`transport`] | [`Qpn`], [`Psn`], [`PKey`], [`QKey`], [`Mtu`], [`ServiceLevel`] (SL), [`VirtualLane`] (VL) |
 //!
 //! ```
 //! use ib_types::{Guid, Lid, LinkSpeed, LinkWidth};
@@ -28,22 +26,18 @@
 //! ```
 
 pub mod address;
-pub mod deadlines;
 pub mod errno;
 pub mod link;
 pub mod node;
 pub mod prometheus;
-pub mod qos;
 pub mod rng;
 pub mod text;
 pub mod time;
 pub mod transport;
 
 pub use address::{Gid, Guid, Lid, Lmc};
-pub use deadlines::Deadlines;
 pub use errno::Errno;
 pub use link::{LinkSpeed, LinkWidth};
 pub use node::NodeKind;
-pub use qos::{ServiceLevel, VirtualLane};
-pub use time::Instant;
-pub use transport::{Mtu, PKey, Psn, QKey, Qpn};
+pub use time::{Deadlines, Instant};
+pub use transport::{Mtu, PKey, Psn, QKey, Qpn, ServiceLevel, VirtualLane};

@@ -13,8 +13,7 @@
 //! | [`opcode`] | [`Opcode`]: transport service, operation, and position of a packet in its message |
 //! | [`header`] | [`Header`], [`HeaderSet`]: the headers between BTH and payload |
 //! | [`route`] | layouts of LRH and GRH |
-//! | [`transport`] | layouts of the BTH and of the extended transport headers |
-//! | [`aeth`] | [`Syndrome`]: ACK, RNR NAK, and NAK codes |
+//! | [`transport`] | layouts of the BTH and of the extended transport headers; [`Syndrome`]: ACK, RNR NAK, and NAK codes |
 //!
 //! ```
 //! use ib_types::Qpn;
@@ -32,7 +31,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod aeth;
 pub mod build;
 mod error;
 pub mod header;
@@ -42,12 +40,14 @@ pub mod route;
 pub mod transport;
 pub mod view;
 
-pub use aeth::{Acknowledgement, Credits, NakCode, RnrTimer, Syndrome};
 pub use build::Builder;
 pub use error::{BuildError, PacketError};
 pub use header::{Header, HeaderSet};
 pub use opcode::{Opcode, Operation, Position, Transport};
 pub use roce::{RoceAddresses, RoceNetwork};
 pub use route::{Grh, LinkNextHeader, Lrh};
-pub use transport::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Rdeth, Reth, XrcEth};
+pub use transport::{
+    Acknowledgement, Aeth, AtomicAckEth, AtomicEth, Bth, Credits, Deth, Ieth, ImmDt, NakCode,
+    Rdeth, Reth, RnrTimer, Syndrome, XrcEth,
+};
 pub use view::Packet;

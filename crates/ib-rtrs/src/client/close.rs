@@ -9,8 +9,8 @@ use rand::Rng;
 use super::path::{ClosedState, Path, PathState};
 use super::session::Stage;
 use super::{Client, ClientEvent, Failure, PathId, PathSpec, Timer, uuid};
-use crate::adapters::{Adapter, Adapters};
 use crate::connection::{self, SetupError};
+use crate::connection::{Adapter, Adapters};
 
 /// Maximum number of paths of a session, as in Linux.
 const MAX_PATHS: usize = 128;

@@ -13,8 +13,8 @@ use super::path::{Attempt, Offer, PathState};
 use super::session::Limits;
 use super::{Client, Failure, PathId, Timer};
 use crate::Errno;
-use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::connection::{self, Connection, Peer, SetupError};
+use crate::connection::{Adapter, AdapterId, Adapters};
 
 /// Capacity of the CQ of each path, in completions. It suffices for all work requests of the path.
 const COMPLETIONS: u32 = 1 << 22;

@@ -11,10 +11,10 @@ use ib_types::Instant;
 use super::fencing::Fenced;
 use super::path::Path;
 use super::path::PathState;
+use super::session::SlotState;
 use super::session::Stage;
-use super::slots::SlotState;
 use super::{Client, ClientEvent, Completion, Failure, Outcome, PathId, Timer};
-use crate::adapters::Adapters;
+use crate::connection::Adapters;
 use crate::connection::{self, SetupError};
 
 /// Key of the timer that expires at the earliest deadline of all fences. This timer belongs to no path, so the key has

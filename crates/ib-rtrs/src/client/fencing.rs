@@ -7,8 +7,8 @@ use ib_types::Instant;
 use ib_wire::rtrs::{Fence, MessageType};
 
 use super::path::PathId;
-use crate::adapters::AdapterId;
 use crate::address::PathAddress;
+use crate::connection::AdapterId;
 
 /// The endpoints of a path: the local HCA, and the addresses of client and server.
 pub(super) type PathEnds = (AdapterId, PathAddress);

@@ -11,7 +11,7 @@ use rand::Rng;
 use super::path::{Chunk, Inbox, Path, PathState, Receives};
 use super::session::{Limits, Stage};
 use super::{Client, ClientEvent, Failure, PathId, Timer};
-use crate::adapters::Adapters;
+use crate::connection::Adapters;
 use crate::connection::{self, SetupError, WorkId};
 use crate::proof::{Prover, Transcript};
 

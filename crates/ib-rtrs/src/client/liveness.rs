@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ib_types::Instant;
 
-use crate::heartbeat::{Heartbeat, HeartbeatAction};
+use crate::connection::{Heartbeat, HeartbeatAction};
 
 /// After this time without a message from the server, the client probes a path that has requests in flight. A probe
 /// over a cut cable is not acknowledged, so the path fails. With the default timeouts of the transport, all requests

@@ -8,10 +8,10 @@ use ib_hca::{CqId, Memory, MrId, Sge};
 use ib_types::Psn;
 use ib_wire::rtrs::Capabilities;
 
-use crate::adapters::AdapterId;
 use crate::client::config::{PathSpec, Policy};
 use crate::client::liveness::Liveness;
 use crate::client::session::Limits;
+use crate::connection::AdapterId;
 use crate::connection::Connection;
 use crate::stats::ClientPathStats;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ib_hca::{AccessFlags, Hca, Memory, MrId, PdId, Sge};
 
 use super::requests::BufferId;
-use super::slots::Slots;
-use crate::adapters::{AdapterId, Adapters};
+use super::session::Slots;
 use crate::connection::SetupError;
+use crate::connection::{AdapterId, Adapters};
 
 /// A memory region at one HCA.
 #[derive(Clone, Copy, Debug)]

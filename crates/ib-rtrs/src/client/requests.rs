@@ -7,14 +7,14 @@ use ib_wire::rtrs::{
     WriteHeader,
 };
 
-use crate::adapters::Adapters;
 use crate::client::info::INFO_RECEIVE;
 use crate::client::liveness::{PROBE_AFTER, Probe};
 use crate::client::path::PathState;
-use crate::client::slots::{RequestMemory, Slot, SlotState};
+use crate::client::session::{RequestMemory, Slot, SlotState};
 use crate::client::{Client, Completion, Failure, Outcome, PathId, RequestError, Timer};
+use crate::connection::Adapters;
+use crate::connection::HeartbeatAction;
 use crate::connection::{SetupError, WorkId};
-use crate::heartbeat::HeartbeatAction;
 use crate::{Direction, Errno, connection};
 
 /// Maximum length in bytes of the RTRS message that follows the user's header in a chunk.

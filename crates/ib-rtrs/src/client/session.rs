@@ -1,8 +1,16 @@
-//! The state that all paths of a session share: the limits of the server, and the stage of the session.
+//! The state that all paths of a session share: limits of the server, stage of the session, requests in flight.
 
+use std::sync::Arc;
+
+use ib_hca::Memory;
+use ib_hca::memory::OutOfMemory;
+use ib_types::Instant;
 use ib_wire::rtrs::ConnectResponse;
 
-use super::event::Failure;
+use crate::Direction;
+use crate::client::event::Failure;
+use crate::client::path::PathId;
+use crate::client::requests::{RequestId, Segment};
 
 /// Limits of the requests to a server, from its connect responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +120,202 @@ impl Session {
         self.epoch = epoch;
         self.is_lost |= is_other;
         is_other
+    }
+}
+
+/// Maximum size in bytes of the buffer for a header and the message that follows it.
+const MAX_STRIDE: u32 = 4096;
+
+/// The state of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum SlotState {
+    /// The slot has no request.
+    #[default]
+    Free,
+    /// The request is in flight on a path.
+    Sent(PathId),
+    /// The path of the request has failed, and the request waits for the fence of the path.
+    Held,
+    /// The request has completed, but the server may still use the chunk.
+    Abandoned,
+}
+
+/// The slot of one chunk. It holds the request that uses the chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) state: SlotState,
+    /// Number of earlier requests that have used the slot.
+    pub(super) generation: u32,
+    pub(super) connection: u16,
+    pub(super) direction: Direction,
+    pub(super) is_admin: bool,
+    pub(super) user: u64,
+    pub(super) segments: Vec<Segment>,
+    /// Length of the data in bytes.
+    pub(super) length: u32,
+    /// Length of the user's header in bytes.
+    pub(super) header: u32,
+    pub(super) cpu: u32,
+    /// Time when the user submitted the request.
+    pub(super) submitted: Instant,
+    /// Time when the request was last transmitted.
+    pub(super) sent: Instant,
+    /// For a READ, index of the client's HCA at which the R_Key given to the server is valid; `None` if no R_Key is
+    /// valid.
+    pub(super) opened: Option<usize>,
+    /// True if the data of a READ is received in the bounce buffer.
+    pub(super) is_bounced: bool,
+    /// True if the request was recalled: if its path fails, the request completes and is not retransmitted.
+    pub(super) is_recalled: bool,
+}
+
+impl Slot {
+    fn new() -> Self {
+        Self {
+            state: SlotState::Free,
+            generation: 0,
+            connection: 0,
+            direction: Direction::Read,
+            is_admin: false,
+            user: 0,
+            segments: Vec::new(),
+            length: 0,
+            header: 0,
+            cpu: 0,
+            submitted: Instant::ZERO,
+            sent: Instant::ZERO,
+            opened: None,
+            is_bounced: false,
+            is_recalled: false,
+        }
+    }
+}
+
+/// The memory that a request uses.
+pub(super) struct RequestMemory<'a> {
+    /// The memory for the headers and RTRS messages of all requests.
+    pub(super) headers: &'a Memory,
+    /// The offset of the user's header in `headers`. The RTRS message follows the header.
+    pub(super) header_at: usize,
+    /// The memory of all bounce buffers. Each of them holds the data of one request with several segments.
+    pub(super) bounce: &'a Arc<Memory>,
+    /// The offset of the request's bounce buffer in `bounce`.
+    pub(super) bounce_at: usize,
+}
+
+/// All slots, and their memory.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<u16>,
+    /// Memory for the headers and RTRS messages of all requests; `None` before the first connection.
+    pub(super) headers: Option<Arc<Memory>>,
+    /// Memory for the bounce buffers of all requests; `None` before the first connection.
+    pub(super) bounce: Option<Arc<Memory>>,
+    stride: usize,
+    max_io_size: usize,
+}
+
+impl Slots {
+    /// Creates a slot for each chunk of the server.
+    pub(super) fn prepare(&mut self, limits: &Limits) -> Result<(), OutOfMemory> {
+        let count = usize::from(limits.queue_depth);
+        self.stride = limits.max_header_size.min(MAX_STRIDE) as usize;
+        self.max_io_size = limits.max_io_size as usize;
+        self.headers = Some(Memory::zeroed(self.stride * count)?);
+        self.bounce = Some(Memory::zeroed(self.max_io_size * count)?);
+        self.slots = vec![Slot::new(); count];
+        self.free = (0..limits.queue_depth).rev().collect();
+        Ok(())
+    }
+
+    /// Recalls all requests: marks them, so that none is retransmitted if its path fails.
+    pub(super) fn recall(&mut self) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.state != SlotState::Free) {
+            slot.is_recalled = true;
+        }
+    }
+
+    /// Returns true if a request that [`Self::recall`] has marked is in flight on a path.
+    pub(super) fn has_recalled(&self) -> bool {
+        let mut slots = self.slots.iter();
+        slots.any(|slot| slot.is_recalled && matches!(slot.state, SlotState::Sent(_)))
+    }
+
+    /// Returns the number of slots.
+    pub(super) const fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Returns the number of slots that are not free.
+    pub(super) const fn in_use(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Returns the maximum length of the user's header if it is followed by a message of `message` bytes.
+    pub(super) const fn max_header(&self, message: usize) -> usize {
+        self.stride.saturating_sub(message)
+    }
+
+    /// Takes a free slot, and returns its index.
+    pub(super) fn take(&mut self) -> Option<u16> {
+        self.free.pop()
+    }
+
+    /// Frees a slot.
+    pub(super) fn give_back(&mut self, index: u16) {
+        let slot = &mut self.slots[usize::from(index)];
+        slot.state = SlotState::Free;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+    }
+
+    pub(super) fn get(&self, index: u16) -> Option<&Slot> {
+        self.slots.get(usize::from(index))
+    }
+
+    pub(super) fn get_mut(&mut self, index: u16) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::from(index))
+    }
+
+    /// Returns a request and the memory that it uses; `None` if there is no such slot.
+    pub(super) fn parts(&mut self, index: u16) -> Option<(&mut Slot, RequestMemory<'_>)> {
+        let header_at = self.header_at(index);
+        let bounce_at = self.bounce_at(index);
+        let slot = self.slots.get_mut(usize::from(index))?;
+        let (headers, bounce) = (self.headers.as_ref()?, self.bounce.as_ref()?);
+        Some((slot, RequestMemory { headers, header_at, bounce, bounce_at }))
+    }
+
+    /// Returns the ID of the request that uses a slot.
+    pub(super) fn id(&self, index: u16) -> RequestId {
+        RequestId { slot: index, generation: self.slots[usize::from(index)].generation }
+    }
+
+    /// Returns the offset of a slot's header in the memory of headers.
+    pub(super) fn header_at(&self, index: u16) -> usize {
+        usize::from(index) * self.stride
+    }
+
+    /// Returns the offset of a slot's bounce buffer in the memory of bounce buffers.
+    pub(super) fn bounce_at(&self, index: u16) -> usize {
+        usize::from(index) * self.max_io_size
+    }
+
+    /// Returns the requests in flight on a path.
+    pub(super) fn on(&self, path: PathId) -> Vec<u16> {
+        self.with(|slot| slot.state == SlotState::Sent(path))
+    }
+
+    /// Returns the slots that satisfy a predicate, in the order in which their requests were submitted.
+    pub(super) fn with(&self, is_wanted: impl Fn(&Slot) -> bool) -> Vec<u16> {
+        let indices = (0..).zip(&self.slots);
+        let mut found: Vec<(Instant, u16)> = indices
+            .filter(|(_, slot)| is_wanted(slot))
+            .map(|(index, slot)| (slot.submitted, index))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, index)| index).collect()
     }
 }
 

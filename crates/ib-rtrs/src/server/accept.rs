@@ -15,10 +15,10 @@ use ib_wire::rtrs::{
 use super::path::{ControlMemory, Operation, Path, ProofState, State};
 use super::{EndReason, Refusal, Server, ServerEvent, ServerPathId, Session, Timer, is_later};
 use crate::Errno;
-use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::address::{Address, PathAddress};
+use crate::connection::Heartbeat;
 use crate::connection::{self, Connection, Peer, SetupError, WorkId};
-use crate::heartbeat::Heartbeat;
+use crate::connection::{Adapter, AdapterId, Adapters};
 use crate::stats::ServerPathStats;
 
 /// Maximum number of paths of a session, as in Linux.

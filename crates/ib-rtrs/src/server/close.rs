@@ -6,8 +6,8 @@ use ib_wire::rtrs::{Fence, Fenced, MessageType};
 
 use super::path::State;
 use super::{EndReason, Server, ServerEvent, ServerPathId, ServerRequest, Timer, is_later};
-use crate::adapters::{Adapter, Adapters};
 use crate::connection;
+use crate::connection::{Adapter, Adapters};
 
 /// A fence request that is not confirmed yet, because a path to be fenced has outstanding requests.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use rand::Rng;
 use super::accept::INFO_RECEIVE;
 use super::path::{ControlMemory, ProofState, State};
 use super::{EndReason, Server, ServerEvent, ServerPathId, Session, Timer};
-use crate::adapters::{Adapter, Adapters};
 use crate::connection::{self, SetupError, WorkId};
+use crate::connection::{Adapter, Adapters};
 use crate::proof::{Prover, Transcript};
 
 impl Server {

@@ -8,10 +8,10 @@ use ib_types::Gid;
 use ib_wire::rtrs::{Capabilities, Descriptor, InfoHeader, InfoRequest, RkeyResponse};
 
 use crate::Direction;
-use crate::adapters::AdapterId;
 use crate::address::PathAddress;
+use crate::connection::AdapterId;
 use crate::connection::Connection;
-use crate::heartbeat::Heartbeat;
+use crate::connection::Heartbeat;
 use crate::server::{Server, ServerPathId};
 use crate::stats::ServerPathStats;
 

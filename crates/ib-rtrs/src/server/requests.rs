@@ -9,10 +9,10 @@ use ib_wire::rtrs::{
     WriteHeader,
 };
 
-use crate::adapters::Adapters;
 use crate::client::heartbeat;
+use crate::connection::Adapters;
+use crate::connection::HeartbeatAction;
 use crate::connection::WorkId;
-use crate::heartbeat::HeartbeatAction;
 use crate::server::accept::INFO_RECEIVE;
 use crate::server::path::{Operation, State};
 use crate::server::path::{StoreId, StoreRange};
