@@ -149,7 +149,15 @@ pub struct AttachedPort {
     /// Number of reported changes of the port's state.
     changes: u64,
     questions: u32,
-    answer: Option<(u32, Option<ResolvedPort>)>,
+    answer: Option<(u32, Answer)>,
+}
+
+/// Response of a simulator to a request of the client.
+enum Answer {
+    /// The port that was looked up; `None` if there is no such port.
+    Resolved(Option<ResolvedPort>),
+    /// The reason why the client does not get a management class; `None` if it gets the class.
+    Served(Option<String>),
 }
 
 impl AttachedPort {
@@ -236,7 +244,10 @@ impl AttachedPort {
                     self.changes += 1;
                 }
                 Received::Message(ServerMessage::Resolved { number, place }, _) => {
-                    self.answer = Some((number, place.map(Into::into)));
+                    self.answer = Some((number, Answer::Resolved(place.map(Into::into))));
+                }
+                Received::Message(ServerMessage::Served { number, refusal }, _) => {
+                    self.answer = Some((number, Answer::Served(refusal)));
                 }
                 Received::Message(ServerMessage::Refused { why }, _) => {
                     return Err(AttachError::Refused { name: self.name.clone(), why });
@@ -252,18 +263,42 @@ impl AttachedPort {
     /// # Errors
     /// Fails if the simulator has disconnected, or does not respond.
     pub fn resolve(&mut self, name: &str) -> Result<Option<ResolvedPort>, AttachError> {
+        let name = name.to_owned();
+        match self.request(|number| ClientMessage::Resolve { number, name })? {
+            Answer::Resolved(place) => Ok(place),
+            Answer::Served(_) => Err(self.malformed("a response to a look-up")),
+        }
+    }
+
+    /// Requests to serve another management class at the port, until the port is detached.
+    ///
+    /// # Errors
+    /// Fails if another client serves the class at the port, if the simulator has disconnected, or if it does not
+    /// respond.
+    pub fn serve(&mut self, class: MgmtClass) -> Result<(), AttachError> {
+        match self.request(|number| ClientMessage::Serve { number, class: class.0 })? {
+            Answer::Served(None) => Ok(()),
+            Answer::Served(Some(why)) => Err(AttachError::Refused { name: self.name.clone(), why }),
+            Answer::Resolved(_) => Err(self.malformed("a response to the request for a class")),
+        }
+    }
+
+    /// Sends a request, and waits for the response.
+    fn request(
+        &mut self,
+        message: impl FnOnce(u32) -> ClientMessage,
+    ) -> Result<Answer, AttachError> {
         self.questions += 1;
         let number = self.questions;
-        let question = ClientMessage::Resolve { number, name: name.to_owned() };
-        seqpacket::request(&self.socket, &question, &[])
+        seqpacket::request(&self.socket, &message(number), &[])
             .map_err(failed(&self.name, "sending a request"))?;
         let end = clock::now() + RESPONSE_TIMEOUT;
         loop {
             self.receive_messages()?;
-            if let Some((answered, place)) = self.answer.take()
+            if let Some((answered, answer)) = self.answer.take()
                 && answered == number
             {
-                return Ok(place);
+                return Ok(answer);
             }
             let left = end.since(clock::now());
             if left.is_zero() {
@@ -272,6 +307,10 @@ impl AttachedPort {
             let mut files = [poll::watched(self.socket.as_fd(), false)];
             poll::wait_any_for(&mut files, left).map_err(failed(&self.name, "waiting"))?;
         }
+    }
+
+    fn malformed(&self, expected: &str) -> AttachError {
+        AttachError::Malformed { name: self.name.clone(), what: format!("expected {expected}") }
     }
 
     /// Calls `write` to write a packet directly into the ring. Returns false if the ring is full or

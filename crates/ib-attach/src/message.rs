@@ -66,6 +66,13 @@ pub(super) enum ClientMessage {
         /// The name or address of the port.
         name: String,
     },
+    /// The client requests to serve another management class.
+    Serve {
+        /// Number of the request, which the response repeats.
+        number: u32,
+        /// The management class.
+        class: u8,
+    },
     /// The client disconnects deliberately, so the simulator does not take the client's port down.
     Bye,
 }
@@ -95,6 +102,13 @@ pub(super) enum ServerMessage {
         number: u32,
         /// The port; `None` if no port has the requested name or address.
         place: Option<WireResolvedPort>,
+    },
+    /// Response to `Serve`.
+    Served {
+        /// Number of the request to which this message responds.
+        number: u32,
+        /// The reason why the client does not get the class; `None` if the client gets it.
+        refusal: Option<String>,
     },
 }
 

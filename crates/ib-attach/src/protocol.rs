@@ -3,7 +3,7 @@
 use ib_hca::QpnBlock;
 
 /// Protocol version. It covers the messages and the layout of the rings.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Maximum number of HCAs that share a port; each has a block of queue pair numbers.
 pub const BLOCKS: u8 = 1 << BLOCK_BITS;

@@ -58,6 +58,13 @@ pub enum ClientEvent {
         /// The name or address of the port.
         name: String,
     },
+    /// The client requests to serve another management class. The simulator calls [`AttachServer::answer_class`].
+    Serve {
+        /// Number of the request, which the response repeats.
+        number: u32,
+        /// The management class.
+        class: MgmtClass,
+    },
     /// The client closes the connection deliberately.
     Bye,
     /// The client has disconnected without `Bye`, or has sent an invalid message.
@@ -142,6 +149,9 @@ impl AttachServer {
             Ok(Received::Message(ClientMessage::Resolve { number, name }, _)) => {
                 ClientEvent::Resolve { number, name }
             }
+            Ok(Received::Message(ClientMessage::Serve { number, class }, _)) => {
+                ClientEvent::Serve { number, class: MgmtClass(class) }
+            }
             Ok(Received::Message(ClientMessage::Bye, _)) => ClientEvent::Bye,
             Ok(Received::Malformed(_)) => {
                 self.malformed += 1;
@@ -183,6 +193,14 @@ impl AttachServer {
     pub fn answer(&mut self, client: usize, number: u32, place: Option<&ResolvedPort>) {
         if let Some(it) = self.clients.get_mut(&client) {
             it.send(ServerMessage::Resolved { number, place: place.map(Into::into) });
+        }
+    }
+
+    /// Responds to the request for another management class. `refusal` is the reason why the client does not get the
+    /// class.
+    pub fn answer_class(&mut self, client: usize, number: u32, refusal: Option<String>) {
+        if let Some(it) = self.clients.get_mut(&client) {
+            it.send(ServerMessage::Served { number, refusal });
         }
     }
 

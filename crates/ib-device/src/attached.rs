@@ -8,12 +8,12 @@ use std::time::Duration;
 use ib_attach::{AttachedPort, Frame};
 use ib_hca::Hca;
 use ib_link::{Datagram, Direction, Incoming, Remote, Route};
-use ib_mad::{Request, Requester, RequesterConfig, Timing};
+use ib_mad::{Backoff, Completion, Request, Requester, RequesterConfig, Timing};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_types::{Gid, Instant, Mtu};
 use ib_wire::mad::sa::{ComponentMask, PathRecord, SaHeader};
-use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
 
 use crate::engines::Engines;
 use crate::path::Path;
@@ -22,8 +22,9 @@ use crate::path::{grh_of, is_group, route_from, route_of, route_to};
 /// Maximum number of frames that the HCA receives before it sends again.
 const ROUND: usize = 64;
 
-/// Response timeout of each attempt of an SA query.
-const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// Timeout and retries of the path queries of [`Device::path_to`](crate::Device::path_to).
+pub(crate) const PATH_TIMING: Timing =
+    Timing { timeout: Duration::from_millis(500), retries: 3, backoff: Backoff::Fixed };
 
 /// Number of empty polls of the rings between two polls of the simulator's socket.
 const POLLS_PER_SOCKET_POLL: u32 = 256;
@@ -32,6 +33,8 @@ const POLLS_PER_SOCKET_POLL: u32 = 256;
 pub(crate) struct Attached {
     pub(crate) port: AttachedPort,
     requester: Requester,
+    /// Completions of SA queries that wait for their callers.
+    completions: VecDeque<Completion>,
     paths: BTreeMap<Gid, Path>,
     /// Value of the port's change counter when the paths were cached.
     changes: u64,
@@ -50,6 +53,7 @@ impl Attached {
         Self {
             port,
             requester: Requester::new(config),
+            completions: VecDeque::new(),
             paths: BTreeMap::new(),
             changes: 0,
             received: 0,
@@ -186,25 +190,50 @@ impl Attached {
         self.paths.get(&to).copied()
     }
 
-    /// Starts an SA query for the path to a port.
-    pub(crate) fn query_path(&mut self, to: Gid) {
+    /// Starts an SA query for the path to a port. Returns the transaction ID of the query.
+    pub(crate) fn query_path(&mut self, to: Gid, timing: Timing) -> TransactionId {
         let wanted =
             PathRecord { dgid: to, sgid: self.gid(), numb_path: 1, ..PathRecord::zeroed() };
-        let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(0));
-        mad.set_attribute(&wanted);
-        let component_mask = ComponentMask::of(&[2, 3, 12]);
+        self.query(Method::GET, &wanted, ComponentMask::of(&[2, 3, 12]), timing)
+    }
+
+    /// Starts an SA query. Returns its transaction ID.
+    pub(crate) fn query<A: Attribute>(
+        &mut self,
+        method: Method,
+        wanted: &A,
+        component_mask: ComponentMask,
+        timing: Timing,
+    ) -> TransactionId {
+        let mut mad = Mad::new(MgmtClass::SUBN_ADM, method, TransactionId(0));
+        mad.set_attribute(wanted);
         mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
         let own = self.port.details().port;
         let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
-        let timing = Timing { timeout: RESPONSE_TIMEOUT, ..Timing::default() };
         let request = Request::new(remote, mad).with_timing(timing);
-        self.requester.start(request).expect("the method `Get` has a response");
+        self.requester.start(request).expect("the methods of SA queries have responses")
     }
 
-    /// Returns the result of the path query to the SA: the path or the reason of the failure. A
+    /// Returns the completion of the next SA query that has ended.
+    pub(crate) fn poll_query(&mut self) -> Option<Completion> {
+        self.completions.pop_front().or_else(|| self.requester.poll_event())
+    }
+
+    /// Returns the completion of a query; `None` if the query is not complete. Completions of other queries are kept.
+    fn take_query(&mut self, query: TransactionId) -> Option<Completion> {
+        self.completions.extend(std::iter::from_fn(|| self.requester.poll_event()));
+        let position = self.completions.iter().position(|it| it.transaction_id == query)?;
+        self.completions.remove(position)
+    }
+
+    /// Returns the result of a path query to the SA: the path or the reason of the failure. A
     /// returned path is also cached. `None` if the query is not complete.
-    pub(crate) fn take_path(&mut self, to: Gid) -> Option<Result<Path, String>> {
-        let completion = self.requester.poll_event()?;
+    pub(crate) fn take_path(
+        &mut self,
+        to: Gid,
+        query: TransactionId,
+    ) -> Option<Result<Path, String>> {
+        let completion = self.take_query(query)?;
         let answer = match completion.result {
             Ok(message) if message.status().is_ok() => {
                 let path: PathRecord =

@@ -164,6 +164,18 @@ impl Device {
         Ok(Self::new(engines, link, name, address, options.spin, active_mtu))
     }
 
+    /// Serves a management class at the port of a simulated fabric, in addition to the class in [`AttachedOptions`]. On
+    /// Ethernet, the HCA always serves communication management.
+    ///
+    /// # Errors
+    /// Fails if another HCA at the port serves the class, or if the simulator does not respond.
+    pub fn serve(&mut self, class: MgmtClass) -> Result<(), DeviceError> {
+        match &mut self.link {
+            Link::Roce(_) => Ok(()),
+            Link::Attached(attached) => Ok(attached.port.serve(class)?),
+        }
+    }
+
     fn new(
         engines: Engines,
         link: Link,

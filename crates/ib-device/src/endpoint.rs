@@ -287,9 +287,7 @@ impl Device {
     pub fn request(event: DeviceEvent) -> Result<Request, DeviceEvent> {
         match event {
             DeviceEvent::Cm(CmEvent::Requested(requested)) => {
-                let address = address_of(requested.route.destination);
-                let cma = requested.cma.as_ref();
-                let peer = cma.map_or(SocketAddr::new(address, 0), |cma| cma.source);
+                let peer = peer_of(&requested);
                 Ok(Request { requested, peer })
             }
             event => Err(event),
@@ -325,24 +323,7 @@ impl Device {
         let Requested { id, path, req, private_data, .. } = &*request.requested;
         let psn = self.engines.hca.random_psn();
         let (qpn, ..) = self.engines.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
-        let proposed = Mtu::from_code(req.path_mtu.0).unwrap_or(Mtu::B256);
-        let most = self.engines.hca.config().active_mtu;
-        if proposed > most {
-            self.engines.cm.reject_mtu(clock::now(), *id, MtuCode(most.code()))?;
-            return Err(ConnectError::Modify(ModifyError::Mtu { found: proposed, most }));
-        }
-        if !self.is_in_partition(req.p_key) {
-            self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
-            return Err(ConnectError::Partition { peer: request.peer, p_key: req.p_key });
-        }
-        // A request is rejected if packets of the connection would have to be sent to another
-        // address than that of the requester.
-        let came = &request.requested.route;
-        if path.is_global && came.is_global && path.destination != came.destination {
-            self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;
-            let (peer, named) = (request.peer, address_of(path.destination));
-            return Err(ConnectError::OtherAddress { peer, named });
-        }
+        let proposed = self.check_request(&request.requested)?;
         let responder_resources = options.responder_resources.min(req.initiator_depth);
         let initiator_depth = options.initiator_depth.min(req.responder_resources);
         let program = QpConnection {
@@ -375,9 +356,38 @@ impl Device {
         Ok(Endpoint { qp, connection: *id, peer, private_data, mtu: proposed })
     }
 
+    /// Checks that this HCA can use the path MTU, P_Key and address in a connection request. Returns the path MTU.
+    ///
+    /// # Errors
+    /// Fails and rejects the request if this HCA cannot use them, or if the request has expired.
+    pub fn check_request(&mut self, requested: &Requested) -> Result<Mtu, ConnectError> {
+        let Requested { id, path, req, .. } = requested;
+        let peer = peer_of(requested);
+        let proposed = Mtu::from_code(req.path_mtu.0).unwrap_or(Mtu::B256);
+        let most = self.engines.hca.config().active_mtu;
+        if proposed > most {
+            self.engines.cm.reject_mtu(clock::now(), *id, MtuCode(most.code()))?;
+            return Err(ConnectError::Modify(ModifyError::Mtu { found: proposed, most }));
+        }
+        if !self.is_in_partition(req.p_key) {
+            self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
+            return Err(ConnectError::Partition { peer, p_key: req.p_key });
+        }
+        // A request is rejected if packets of the connection would have to be sent to another
+        // address than that of the requester.
+        let came = &requested.route;
+        if path.is_global && came.is_global && path.destination != came.destination {
+            self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;
+            let named = address_of(path.destination);
+            return Err(ConnectError::OtherAddress { peer, named });
+        }
+        Ok(proposed)
+    }
+
     /// Returns the route to the peer that has requested a connection. On Ethernet, the source of
     /// the route is this HCA's address.
-    fn route_back(&self, path: &Route) -> Route {
+    #[must_use]
+    pub fn route_back(&self, path: &Route) -> Route {
         match &self.link {
             Link::Roce(_) => Route { source: gid_of(self.address), ..*path },
             Link::Attached(_) => *path,
@@ -427,6 +437,13 @@ impl Device {
         self.engines.hca.modify_qp(now, qp, &connection.to_rtr())?;
         self.engines.hca.modify_qp(now, qp, &connection.to_rts())
     }
+}
+
+/// Returns the address of the client that has sent a connection request. The port is 0 if the request has no `rdma_cm`
+/// header.
+fn peer_of(requested: &Requested) -> SocketAddr {
+    let address = address_of(requested.route.destination);
+    requested.cma.as_ref().map_or(SocketAddr::new(address, 0), |cma| cma.source)
 }
 
 /// Returns true if the event ends the given connection.

@@ -8,12 +8,15 @@ use std::thread;
 use ib_acm::Address;
 use ib_acm::client::ServiceAddress;
 use ib_link::Route;
+use ib_mad::{Completion, Timing};
 use ib_os::alarm::Alarm;
 use ib_roce::gid_of;
 use ib_types::{Gid, Instant, PKey};
-use ib_wire::mad::sa::PathRecord;
+use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, PathRecord};
+use ib_wire::mad::{Method, TransactionId};
 
 use crate::acm::{AcmService, path_of, query_address, query_path};
+use crate::attached::PATH_TIMING;
 use crate::device::{Device, Link};
 use crate::path::{Path, PathError};
 
@@ -40,22 +43,67 @@ impl Device {
             Link::Attached(attached) => attached.gid_of(address)?,
         };
         let gid = found.ok_or(PathError::Unknown(address))?;
+        let mut query = None;
         if let Link::Attached(attached) = &mut self.link {
             if let Some(path) = attached.path(gid) {
                 return Ok(Path { mtu: path.mtu.min(most), ..path });
             }
-            attached.query_path(gid);
+            query = Some(attached.query_path(gid, PATH_TIMING));
         }
         loop {
             if !self.progress()? {
                 self.wait(Instant::NEVER, None)?;
             }
-            if let Link::Attached(attached) = &mut self.link
-                && let Some(answer) = attached.take_path(gid)
+            if let (Link::Attached(attached), Some(query)) = (&mut self.link, query)
+                && let Some(answer) = attached.take_path(gid, query)
             {
                 let path = answer.map_err(|why| PathError::NoPath { to: address, why })?;
                 return Ok(Path { mtu: path.mtu.min(most), ..path });
             }
+        }
+    }
+
+    /// Returns the GID of the port that has the IP address; `None` if no port of the simulated fabric has it. On
+    /// Ethernet, every IP address has a GID.
+    ///
+    /// # Errors
+    /// Fails if the simulator has disconnected.
+    pub fn gid_of(&mut self, address: IpAddr) -> io::Result<Option<Gid>> {
+        match &mut self.link {
+            Link::Roce(_) => Ok(Some(gid_of(address))),
+            Link::Attached(attached) => attached.gid_of(address),
+        }
+    }
+
+    /// Starts an SA query for the path to a port, without waiting for the response. [`Device::poll_query`] returns the
+    /// completion with the same transaction ID. Returns `None` on Ethernet, which has no SA.
+    pub fn query_path(&mut self, to: Gid, timing: Timing) -> Option<TransactionId> {
+        match &mut self.link {
+            Link::Roce(_) => None,
+            Link::Attached(attached) => Some(attached.query_path(to, timing)),
+        }
+    }
+
+    /// Starts an SA query that changes the port's membership in a multicast group: `Set` joins, `Delete` leaves.
+    /// [`Device::poll_query`] returns the completion. Returns `None` on Ethernet.
+    pub fn query_membership(
+        &mut self,
+        method: Method,
+        membership: &MCMemberRecord,
+        mask: ComponentMask,
+        timing: Timing,
+    ) -> Option<TransactionId> {
+        match &mut self.link {
+            Link::Roce(_) => None,
+            Link::Attached(attached) => Some(attached.query(method, membership, mask, timing)),
+        }
+    }
+
+    /// Returns the completion of the next SA query that has ended.
+    pub fn poll_query(&mut self) -> Option<Completion> {
+        match &mut self.link {
+            Link::Roce(_) => None,
+            Link::Attached(attached) => attached.poll_query(),
         }
     }
 

@@ -6,7 +6,6 @@ pub(crate) struct Errno(pub(crate) i32);
 
 impl Errno {
     pub(crate) const INVALID: Self = Self(libc::EINVAL);
-    pub(crate) const NO_ENTRY: Self = Self(libc::ENOENT);
     pub(crate) const AGAIN: Self = Self(libc::EAGAIN);
     pub(crate) const NO_SPACE: Self = Self(libc::ENOSPC);
     pub(crate) const NO_MEMORY: Self = Self(libc::ENOMEM);
@@ -16,6 +15,8 @@ impl Errno {
     pub(crate) const NOT_SUPPORTED: Self = Self(libc::EOPNOTSUPP);
     pub(crate) const BUSY: Self = Self(libc::EBUSY);
     pub(crate) const NO_DEVICE: Self = Self(libc::ENODEV);
+    pub(crate) const NO_ENTRY: Self = Self(libc::ENOENT);
+    pub(crate) const NO_SYSTEM_CALL: Self = Self(libc::ENOSYS);
 
     /// Returns the value of `errno`, which the last failed C library call of this thread has set.
     pub(crate) fn last() -> Self {

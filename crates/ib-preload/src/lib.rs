@@ -1,4 +1,4 @@
-//! A library for `LD_PRELOAD`, which lets unmodified programs with libibumad or libibverbs run on a
+//! A library for `LD_PRELOAD`, which lets unmodified programs with libibumad, libibverbs or librdmacm run on a
 //! simulated fabric or over RoCEv2.
 //!
 //! ```console
@@ -7,8 +7,8 @@
 //! $ ibfabric run --attach sim --node host-0 -- ibv_devinfo
 //! ```
 //!
-//! The library replaces the C library functions through which libibumad and libibverbs reach the
-//! kernel. The umad device is a client of ibsim's sockets; the uverbs device drives a software HCA.
+//! The library replaces the C library functions through which these libraries reach the
+//! kernel. The umad device is a client of ibsim's sockets; the uverbs and `rdma_cm` devices drive a software HCA.
 //! These are the modules, from the top down:
 //!
 //! | module | holds |
@@ -18,8 +18,11 @@
 //! | `descriptors` | the set of the library's own descriptors |
 //! | `sysfs` | files under `/sys/class/infiniband` and `/sys/class/infiniband_mad` |
 //! | `verbs` | the uverbs device, for programs that use libibverbs |
+//! | `cm` | the `rdma_cm` device, for programs that use librdmacm; sans-IO |
 //! | `engine` | the umad device: agents, requests and their responses, retries, RMPP by `ib_mad::rmpp`; sans-IO |
 //! | `program_memory` | copies from and to addresses that the program passes |
+//! | `layout` | layouts of the structures in commands and responses |
+//! | `readiness` | descriptors that are readable while an event waits |
 //! | `errno` | error numbers of the C library |
 //!
 //! The program's descriptors of umad devices, and of the event files of a uverbs device, are those of
@@ -27,11 +30,14 @@
 //! and `epoll` work. `docs/reference/umad-preload.md` and `docs/reference/verbs.md` describe the use of
 //! the library.
 
+mod cm;
 mod descriptors;
 mod engine;
 mod errno;
 mod interpose;
+mod layout;
 mod process;
 mod program_memory;
+mod readiness;
 mod sysfs;
 mod verbs;

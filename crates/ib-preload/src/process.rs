@@ -142,6 +142,13 @@ impl Process {
         verbs.open(flags)
     }
 
+    /// Opens the `rdma_cm` device.
+    pub(crate) fn open_rdma_cm(&'static self, flags: i32) -> Result<i32, Errno> {
+        let verbs = self.verbs.as_ref().ok_or(Errno::NO_DEVICE)?;
+        own();
+        verbs.open_rdma_cm(flags)
+    }
+
     /// Starts the receiving thread.
     fn start(&'static self, client: &Arc<Client>) -> Result<(), Errno> {
         own();

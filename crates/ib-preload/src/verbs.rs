@@ -11,6 +11,7 @@
 //! | `objects` | objects of the contexts, by handle |
 //! | `adapter` | the device: moves requests from the rings into the engine, and completions back |
 //! | `events` | completion channels and asynchronous events |
+//! | `rdma_cm` | the `rdma_cm` device: opens channels, and passes commands to the module `cm` |
 //! | `worker` | the thread that makes progress while the program polls its rings or sleeps |
 //! | `sysfs` | files under `/sys/class/infiniband` and `/sys/class/infiniband_verbs` |
 //! | `mappings` | mapped address ranges of the process |
@@ -43,6 +44,7 @@ mod events;
 mod execute;
 mod mappings;
 mod objects;
+mod rdma_cm;
 mod ring;
 mod rxe;
 mod settings;
@@ -56,6 +58,7 @@ use command::{Command, Request, ResponseBuffer};
 use events::{EventFile, Source};
 use execute::{Executor, Response};
 use objects::{Context, FileId, Objects};
+pub(crate) use rdma_cm::DEVICE_NUMBER as RDMA_CM_NUMBER;
 use ring::RingFile;
 pub(crate) use settings::{PortSetting, Settings};
 
@@ -274,6 +277,9 @@ impl Verbs {
         let mut state = self.lock();
         let state = &mut *state;
         let context = state.file(descriptor)?;
+        if state.objects.cm.has_channel(context) {
+            return state.write_channel(context, bytes);
+        }
         if !state.objects.contexts.contains_key(&context) {
             return Err(Errno::INVALID);
         }
@@ -352,14 +358,22 @@ impl Verbs {
         }
         state.references.remove(&file);
         state.objects.event_files.remove(&file);
-        if !state.objects.contexts.contains_key(&file) {
+        let is_channel = state.objects.cm.has_channel(file);
+        if !is_channel && !state.objects.contexts.contains_key(&file) {
             return;
         }
-        if let Some(adapter) = &mut state.adapter {
-            Executor { adapter, objects: &mut state.objects, context: file }.destroy_all();
+        match &mut state.adapter {
+            Some(adapter) if is_channel => {
+                state.objects.cm.close(file, &mut adapter.device, clock::now());
+                state.after_command();
+            }
+            Some(adapter) => {
+                Executor { adapter, objects: &mut state.objects, context: file }.destroy_all();
+            }
+            None => state.objects.cm.forget(file),
         }
         state.objects.contexts.remove(&file);
-        if state.objects.contexts.is_empty() {
+        if state.objects.contexts.is_empty() && state.objects.cm.is_empty() {
             state.close();
             // The program may open the device again at once, which binds the same address. The worker's
             // `ppoll` has to end first, because it keeps the closed link in use.
@@ -437,19 +451,37 @@ impl State {
             Request::CreateCqEx(create) => executor.create_cq_ex(&create, channel),
             _ => executor.execute(command),
         };
-        // A UD or UC send completes when its last packet has been sent, so packets are sent before
-        // completions are passed to the program.
-        adapter.device.flush();
-        adapter.settle(&mut self.objects);
-        if self.is_napping && !matches!(command.request, Request::ReqNotifyCq(_)) {
-            return response;
+        let needs_worker = !self.is_napping || matches!(command.request, Request::ReqNotifyCq(_));
+        self.send_and_settle();
+        if needs_worker {
+            self.wake_if_needed();
         }
-        // Requests that the next packet on the link wakes the worker.
+        response
+    }
+
+    /// Sends the packets of an executed command, passes completions and events to the program, and wakes the worker if
+    /// it sleeps too long.
+    fn after_command(&mut self) {
+        self.send_and_settle();
+        self.wake_if_needed();
+    }
+
+    fn send_and_settle(&mut self) {
+        if let Some(adapter) = &mut self.adapter {
+            // A UD or UC send completes when its last packet has been sent, so packets are sent before
+            // completions are passed to the program.
+            adapter.device.flush();
+            adapter.settle(&mut self.objects);
+        }
+    }
+
+    /// Wakes the worker if it sleeps too long, and requests that the next packet on the link wakes it.
+    fn wake_if_needed(&mut self) {
+        let Some(adapter) = &mut self.adapter else { return };
         match adapter.device.begin_wait() {
             Some(until) if until >= self.sleeps_until && !self.is_napping => {}
             _ => self.wake(),
         }
-        response
     }
 
     /// Destroys the object that a command has created, because the program does not get the response.
@@ -503,6 +535,7 @@ impl State {
             descriptor.store(-1, Ordering::Relaxed);
         }
         if let Some(adapter) = &mut self.adapter {
+            self.objects.cm.close_all(&mut adapter.device, clock::now());
             // Sends the last packets, such as acknowledgements.
             for _ in 0..LAST_TURNS {
                 if !adapter.turn(&mut self.objects).unwrap_or(false) {

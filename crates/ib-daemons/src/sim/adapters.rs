@@ -190,6 +190,10 @@ impl Adapters {
                     });
                     self.server.answer(client, number, place.as_ref());
                 }
+                ClientEvent::Serve { number, class } => {
+                    let refusal = self.add_class(client, class, &mut cx).err();
+                    self.server.answer_class(client, number, refusal);
+                }
                 ClientEvent::Bye | ClientEvent::Disconnected => {
                     let is_dead = message == ClientEvent::Disconnected;
                     self.remove(client, is_dead, &mut cx)?;

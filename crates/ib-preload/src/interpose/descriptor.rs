@@ -45,15 +45,7 @@ pub(super) unsafe extern "C-unwind" fn read(
         if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
             return finish(result);
         }
-        // The calling thread waits in `poll`. Like a blocking `read` of the kernel's device, `poll` is
-        // a cancellation point.
-        let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let count = next!(
-            c"poll" as fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int,
-            (&raw mut polled, 1, -1),
-            -1
-        );
-        if count < 0 {
+        if !wait_for_event(fd) {
             return -1;
         }
     }
@@ -107,17 +99,45 @@ pub(super) unsafe extern "C-unwind" fn write(
             -1
         );
     }
-    finish(guarded(|| {
-        if buffer.is_null() {
-            return Err(Errno::FAULT);
+    loop {
+        let result = guarded(|| {
+            if buffer.is_null() {
+                return Err(Errno::FAULT);
+            }
+            if descriptors::is_verbs(fd) {
+                return process().uverbs()?.write(fd, buffer.expose_provenance(), count);
+            }
+            // SAFETY: the caller guarantees that `buffer` has `count` bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
+            process().write(fd, bytes)
+        });
+        // The command GET_EVENT of `rdma_cm` waits for an event. Like a call that waits in the kernel, it keeps waiting
+        // if another thread closes the descriptor.
+        if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
+            return finish(result);
         }
-        if descriptors::is_verbs(fd) {
-            return process().uverbs()?.write(fd, buffer.expose_provenance(), count);
+        let awaited = guarded(|| Ok(process().uverbs()?.begin_wait(fd)));
+        let has_waited = wait_for_event(awaited.unwrap_or(-1));
+        let _ = guarded(|| {
+            process().uverbs()?.end_wait(fd);
+            Ok(())
+        });
+        if !has_waited {
+            return -1;
         }
-        // SAFETY: the caller guarantees that `buffer` has `count` bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
-        process().write(fd, bytes)
-    }))
+    }
+}
+
+/// Waits until an event of a descriptor can be read; indefinitely if the descriptor is -1. Like a blocking call of the kernel's device, `poll` is a
+/// cancellation point. Returns false if `poll` fails; `errno` then has the error.
+fn wait_for_event(fd: c_int) -> bool {
+    let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let count = next!(
+        c"poll" as fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int,
+        (&raw mut polled, 1, -1),
+        -1
+    );
+    count >= 0
 }
 
 /// Replaces `ioctl(2)`. The variadic third argument is declared as a fixed one, which is passed in

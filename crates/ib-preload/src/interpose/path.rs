@@ -9,7 +9,7 @@ use super::next::next;
 use super::{fail, finish, guarded};
 use crate::errno::Errno;
 use crate::process::process;
-use crate::verbs::DEVICE_NUMBER;
+use crate::verbs::{DEVICE_NUMBER, RDMA_CM_NUMBER};
 
 /// Maximum length of a path in bytes, including the terminating zero byte.
 const LONGEST: usize = libc::PATH_MAX as usize;
@@ -17,8 +17,14 @@ const LONGEST: usize = libc::PATH_MAX as usize;
 /// Directory of the uverbs devices.
 const VERBS_CLASS: &str = "/sys/class/infiniband_verbs";
 
+/// Directory of the attributes of the `rdma_cm` device.
+const RDMA_CM_CLASS: &str = "/sys/class/misc/rdma_cm";
+
 /// Name of the uverbs device.
 const UVERBS: &str = "uverbs0";
+
+/// Name of the `rdma_cm` device.
+const RDMA_CM: &str = "rdma_cm";
 
 /// Returns true if the process has a uverbs device.
 fn has_verbs() -> bool {
@@ -37,6 +43,8 @@ enum Target {
     Issm,
     /// The uverbs device.
     Uverbs,
+    /// The `rdma_cm` device.
+    RdmaCm,
     /// The call fails with this error.
     Failed(Errno),
 }
@@ -54,6 +62,7 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
         ["/dev/infiniband/", "umad0"] => return Target::Umad,
         ["/dev/infiniband/", "issm0"] => return Target::Issm,
         ["/dev/infiniband/", UVERBS] => return Target::Uverbs,
+        ["/dev/infiniband/", RDMA_CM] => return Target::RdmaCm,
         _ => {}
     }
     let root = match guarded(|| process().root()) {
@@ -74,26 +83,32 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
 /// Splits a path that the library serves into the directory, without superfluous slashes, and the
 /// rest of the path. Returns `None` for other paths.
 fn own_path(path: &[u8]) -> Option<[&str; 2]> {
-    const DIRECTORIES: [&str; 4] =
-        ["/sys/class/infiniband", "/sys/class/infiniband_mad", VERBS_CLASS, "/dev/infiniband"];
+    const DIRECTORIES: [&str; 5] = [
+        "/sys/class/infiniband",
+        "/sys/class/infiniband_mad",
+        VERBS_CLASS,
+        RDMA_CM_CLASS,
+        "/dev/infiniband",
+    ];
     if path.first() != Some(&b'/') {
         return None;
     }
     let path = std::str::from_utf8(path).ok()?;
     for directory in DIRECTORIES {
         let Some(rest) = below(path, directory) else { continue };
-        if directory == VERBS_CLASS && !has_verbs() {
+        if [VERBS_CLASS, RDMA_CM_CLASS].contains(&directory) && !has_verbs() {
             return None;
         }
         if directory != "/dev/infiniband" {
             return Some([directory, rest]);
         }
-        // The library serves umad devices, issm devices and its uverbs device. The kernel serves all
-        // other devices.
+        // The library serves umad devices, issm devices, its uverbs device and its `rdma_cm` device. The kernel serves
+        // all other devices.
         let name = rest.trim_start_matches('/');
         return match name.get(..4) {
             Some("umad" | "issm") => Some(["/dev/infiniband/", name]),
             _ if name == UVERBS && has_verbs() => Some(["/dev/infiniband/", UVERBS]),
+            _ if name == RDMA_CM && has_verbs() => Some(["/dev/infiniband/", RDMA_CM]),
             _ if name.is_empty() => Some([directory, ""]),
             _ => None,
         };
@@ -118,6 +133,7 @@ fn open_device(target: &Target, flags: c_int) -> c_int {
     finish(guarded(|| match target {
         Target::Issm => process().open_issm(flags),
         Target::Uverbs => process().open_uverbs(flags),
+        Target::RdmaCm => process().open_rdma_cm(flags),
         _ => process().open_umad(flags),
     }))
 }
@@ -217,6 +233,7 @@ fn redirect(
         Target::Umad => (b"/dev/infiniband/umad0\0", (231, 0)),
         Target::Issm => (b"/dev/infiniband/issm0\0", (231, 64)),
         Target::Uverbs => (b"/dev/infiniband/uverbs0\0", DEVICE_NUMBER),
+        Target::RdmaCm => (b"/dev/infiniband/rdma_cm\0", RDMA_CM_NUMBER),
     };
     let root = guarded(|| process().root())?.to_bytes();
     let whole = buffer.get_mut(..root.len() + device.len()).ok_or(Errno(libc::ENAMETOOLONG))?;

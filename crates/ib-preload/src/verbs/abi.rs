@@ -2,78 +2,8 @@
 //!
 //! Sources: `ib_user_verbs.h` and `rdma_user_rxe.h` of the Linux kernel (UAPI headers).
 
-/// The type of a field of an ABI structure, in the byte order of the machine.
-pub(super) trait Field: Sized {
-    /// Size of the value in bytes.
-    const SIZE: usize;
-
-    /// Reads the value at the start of `bytes`, which has at least [`Self::SIZE`] bytes.
-    fn read(bytes: &[u8]) -> Self;
-
-    /// Appends the value to `bytes`.
-    fn write(&self, bytes: &mut Vec<u8>);
-}
-
-macro_rules! numbers {
-    ($($kind:ty),*) => {
-        $(impl Field for $kind {
-            const SIZE: usize = size_of::<$kind>();
-
-            fn read(bytes: &[u8]) -> Self {
-                Self::from_ne_bytes(*bytes.first_chunk().expect("the caller checked the size"))
-            }
-
-            fn write(&self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_ne_bytes());
-            }
-        })*
-    };
-}
-
-numbers!(u8, u16, u32, u64, i32);
-
-impl<const N: usize> Field for [u8; N] {
-    const SIZE: usize = N;
-
-    fn read(bytes: &[u8]) -> Self {
-        *bytes.first_chunk().expect("the caller checked the size")
-    }
-
-    fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(self);
-    }
-}
-
-/// Defines structures whose encoding consists of the fields in order, without padding.
-macro_rules! structures {
-    ($($(#[$doc:meta])* struct $name:ident: $size:literal { $($field:ident: $kind:ty,)* })*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-            pub(super) struct $name { $(pub(super) $field: $kind,)* }
-
-            impl Field for $name {
-                const SIZE: usize = 0 $(+ <$kind as Field>::SIZE)*;
-
-                fn read(bytes: &[u8]) -> Self {
-                    let mut at = 0;
-                    $(
-                        let $field = <$kind as Field>::read(&bytes[at..]);
-                        at += <$kind as Field>::SIZE;
-                    )*
-                    let _ = at;
-                    Self { $($field),* }
-                }
-
-                fn write(&self, bytes: &mut Vec<u8>) {
-                    $(self.$field.write(bytes);)*
-                }
-            }
-
-            const _: () = assert!(<$name as Field>::SIZE == $size, stringify!($name));
-        )*
-    };
-}
+use crate::layout::structures;
+pub(super) use crate::layout::{Field, bytes_of};
 
 structures! {
     /// Header of a write command (`ib_uverbs_cmd_hdr`).
@@ -536,11 +466,4 @@ structures! {
         event_type: u32,
         reserved: u32,
     }
-}
-
-/// Returns the bytes of a structure.
-pub(super) fn bytes_of(structure: &impl Field) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    structure.write(&mut bytes);
-    bytes
 }

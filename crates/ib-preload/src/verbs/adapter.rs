@@ -91,8 +91,16 @@ impl Adapter {
             match event {
                 DeviceEvent::Hca(HcaEvent::Completion(cq)) => notify_solicited(objects, cq),
                 DeviceEvent::Hca(HcaEvent::Async(event)) => report(objects, &event),
-                DeviceEvent::Hca(HcaEvent::Mad { .. }) | DeviceEvent::Cm(_) => {}
+                DeviceEvent::Hca(HcaEvent::Mad { .. }) => {}
+                DeviceEvent::Cm(event) => {
+                    objects.cm.handle(event, &mut self.device, clock::now());
+                    // Sends responses, such as a rejection.
+                    self.device.flush();
+                }
             }
+        }
+        while let Some(completion) = self.device.poll_query() {
+            objects.cm.handle_query(&completion);
         }
         self.report_port(objects);
     }
@@ -289,8 +297,9 @@ impl Adapter {
     }
 }
 
-/// Reports to all contexts that the device has failed.
+/// Reports to all contexts and to all IDs of `rdma_cm` that the device has failed.
 pub(super) fn report_fatal(objects: &mut Objects) {
+    objects.cm.report_removal();
     report_to_all(objects, 0, event_type::DEVICE_FATAL);
 }
 

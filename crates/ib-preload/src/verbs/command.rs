@@ -13,6 +13,7 @@ use super::abi::{
     QueryPort, QueryQp, RegMr, ReqNotifyCq, ReregMr, ResizeCq,
 };
 use crate::errno::Errno;
+use crate::layout;
 
 /// Maximum size of a command in bytes: that of an extended command, whose sizes are 16-bit numbers of 8-byte words.
 pub(super) const LONGEST: usize = CommandHeader::SIZE + ExtendedHeader::SIZE + 2 * 8 * 0xffff;
@@ -222,7 +223,7 @@ impl Command {
 /// Reads the structure at an offset. Fails with `EINVAL` if the bytes end before the structure
 /// does.
 fn take<T: Field>(bytes: &[u8], at: usize) -> Result<T, Errno> {
-    bytes.get(at..at + T::SIZE).map(T::read).ok_or(Errno::INVALID)
+    layout::take(bytes, at).ok_or(Errno::INVALID)
 }
 
 #[cfg(test)]

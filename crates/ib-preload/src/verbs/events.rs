@@ -4,11 +4,11 @@
 //! `poll`, `epoll` and blocking reads work. As with the kernel's files, a read returns one event.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use super::abi::{AsyncEventRecord, bytes_of};
-use crate::descriptors;
 use crate::errno::Errno;
+use crate::readiness::Readiness;
 
 /// Maximum number of unread events of an event file. Further events are dropped.
 const MOST: usize = 1 << 16;
@@ -30,7 +30,7 @@ struct Event {
 
 /// An event file.
 pub(super) struct EventFile {
-    event: OwnedFd,
+    readiness: Readiness,
     queue: VecDeque<Event>,
 }
 
@@ -40,15 +40,8 @@ impl EventFile {
     /// # Errors
     /// Fails if the process cannot open another descriptor.
     pub(super) fn create() -> Result<(Self, OwnedFd), Errno> {
-        // SAFETY: the call takes numbers only.
-        let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(Errno::last());
-        }
-        // SAFETY: the descriptor was just opened and has no other owner.
-        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        let event = descriptors::duplicate(descriptor.as_fd())?;
-        Ok((Self { event, queue: VecDeque::new() }, descriptor))
+        let (readiness, descriptor) = Readiness::open(libc::O_CLOEXEC)?;
+        Ok((Self { readiness, queue: VecDeque::new() }, descriptor))
     }
 
     /// Adds a completion event of a CQ. The program identifies the CQ by `user_handle`.
@@ -66,10 +59,7 @@ impl EventFile {
             return;
         }
         self.queue.push_back(Event { source, bytes });
-        let one = 1_u64;
-        // SAFETY: the call reads eight live bytes. It cannot block: the counter of the eventfd is
-        // far from its maximum.
-        unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
+        self.readiness.raise();
     }
 
     /// Reads the next event into a buffer. Returns the size and the source of the event.
@@ -94,15 +84,8 @@ impl EventFile {
 
     /// Makes the descriptor unreadable if no event waits.
     fn lower(&self) {
-        let mut polled =
-            libc::pollfd { fd: self.event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the call reads and writes one live structure.
-        let is_raised = unsafe { libc::poll(&raw mut polled, 1, 0) } == 1;
-        if self.queue.is_empty() && is_raised {
-            let mut count = 0_u64;
-            // SAFETY: `read` fills eight live bytes. `read` does not block: the counter is above zero, and only this
-            // function reads the counter, while its caller holds the lock.
-            unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
+        if self.queue.is_empty() {
+            self.readiness.lower();
         }
     }
 }

@@ -9,9 +9,10 @@ use ib_types::Qpn;
 use super::abi::QpDestination;
 use super::events::EventFile;
 use super::ring::{Ring, RingFile};
+use crate::cm::Manager;
 use crate::errno::Errno;
 
-/// Number of an open file of the program: a context or an event file.
+/// Number of an open file of the program: a context, an event file, or a channel of `rdma_cm`.
 pub(super) type FileId = u64;
 
 /// Objects of one kind, by handle.
@@ -164,6 +165,8 @@ pub(super) struct Objects {
     pub(super) cqs: Table<Cq>,
     pub(super) qps: Table<Qp>,
     pub(super) srqs: Table<Srq>,
+    /// Channels and IDs of `rdma_cm`.
+    pub(super) cm: Manager,
     /// Handles of queue pairs, by queue pair number.
     pub(super) by_number: BTreeMap<u32, u32>,
 }

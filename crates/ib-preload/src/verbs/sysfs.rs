@@ -4,6 +4,7 @@ use std::io;
 
 use super::DEVICE_NUMBER;
 use super::attributes::Port;
+use super::rdma_cm;
 use crate::sysfs::{Tree, text};
 
 /// Version of the uverbs ABI.
@@ -23,6 +24,7 @@ pub(super) fn is_written(tree: &Tree, device: &str) -> bool {
 /// Fails if a file cannot be written.
 pub(super) fn write(tree: &mut Tree, device: &str, port: &Port) -> io::Result<()> {
     let (major, minor) = DEVICE_NUMBER;
+    let (cm_major, cm_minor) = rdma_cm::DEVICE_NUMBER;
     let class = "sys/class/infiniband_verbs";
     let guid = text::guid(port.node_guid);
     let mut files = vec![
@@ -33,6 +35,9 @@ pub(super) fn write(tree: &mut Tree, device: &str, port: &Port) -> io::Result<()
         // The file is empty, because programs only check that it exists. If a program opens its path,
         // the library opens the uverbs device instead.
         ("dev/infiniband/uverbs0".to_owned(), String::new()),
+        ("dev/infiniband/rdma_cm".to_owned(), String::new()),
+        ("sys/class/misc/rdma_cm/abi_version".to_owned(), rdma_cm::ABI_VERSION.to_string()),
+        ("sys/class/misc/rdma_cm/dev".to_owned(), format!("{cm_major}:{cm_minor}")),
     ];
     let own = format!("sys/class/infiniband/{device}");
     // libibverbs selects the provider by this alias, whatever the name of the device is.

@@ -205,6 +205,39 @@ impl Adapters {
         self.adapters.insert(client, adapter);
         Ok(Ok(()))
     }
+
+    /// Adds a management class to those that an attached HCA serves; otherwise returns the reason for refusing it.
+    pub(super) fn add_class(
+        &mut self,
+        client: usize,
+        class: MgmtClass,
+        cx: &mut Context<'_>,
+    ) -> Result<(), String> {
+        let Some(adapter) = self.adapters.get(&client) else {
+            return Err("the process has no HCA".to_owned());
+        };
+        let port = adapter.port;
+        if adapter.classes.contains(&class) {
+            return Ok(());
+        }
+        if adapter.classes.len() >= MOST_CLASSES {
+            return Err(format!("the HCA serves {MOST_CLASSES} classes already"));
+        }
+        let others = self.by_port.get(&port).into_iter().flatten();
+        if others.map(|other| &self.adapters[other]).any(|other| other.conflicts(&[class])) {
+            let (node, number) = cx.sim.place(port);
+            let node = cx.sim.node_name(node);
+            return Err(format!("another HCA at port {number} of {node} serves class {class}"));
+        }
+        let options = ClientOptions { class: Some(class), ..ClientOptions::default() };
+        let id = cx.sim.attach(port, options).map_err(|error| error.to_string())?;
+        record(&mut cx.recorder, cx.sim, |it| it.attach(id, port, options));
+        self.by_client.insert(id, client);
+        let adapter = self.adapters.get_mut(&client).expect("the HCA was found above");
+        adapter.clients.push(id);
+        adapter.classes.push(class);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,126 @@
+//! The `rdma_cm` device of the process: opens channels, and executes their commands by [`crate::cm`].
+
+use std::os::fd::{AsRawFd, IntoRawFd};
+
+use ib_os::clock;
+use ib_wire::mad::MgmtClass;
+
+use super::command::ResponseBuffer;
+use super::execute::Response;
+use super::objects::FileId;
+use super::{State, Verbs, deliver, print};
+use crate::cm::{Command, Context, Request};
+use crate::descriptors;
+use crate::errno::Errno;
+use crate::readiness::Readiness;
+
+/// Version of the `rdma_cm` ABI.
+pub(super) const ABI_VERSION: u32 = 4;
+
+/// Major and minor number of the device. The kernel gives `rdma_cm` a free minor number of the miscellaneous devices.
+pub(crate) const DEVICE_NUMBER: (u32, u32) = (10, 122);
+
+/// Maximum size of the value of an option in bytes.
+const MOST_OPTION: usize = 1 << 16;
+
+impl Verbs {
+    /// Opens a channel of the `rdma_cm` device. Returns a descriptor for the program.
+    ///
+    /// # Errors
+    /// Fails with `ENODEV` if the configured port cannot be opened, with `EBUSY` if the connection manager of another
+    /// process serves the port, and with `EMFILE` if the process cannot open another descriptor.
+    pub(crate) fn open_rdma_cm(&'static self, flags: i32) -> Result<i32, Errno> {
+        let mut state = self.lock();
+        let is_new = state.adapter.is_none();
+        if is_new {
+            descriptors::open_internal(|| self.start(&mut state, self.open_device()?))?;
+        }
+        let opened = state.open_channel(flags);
+        if opened.is_err() && is_new {
+            state.close();
+        }
+        opened
+    }
+
+    /// Prepares a thread to wait for an event of a channel. Returns the library's own descriptor, which is readable
+    /// when an event waits, even if the program closes the channel meanwhile; -1 if it was closed already.
+    pub(crate) fn begin_wait(&self, descriptor: i32) -> i32 {
+        let mut state = self.lock();
+        let file = state.file(descriptor);
+        file.ok().and_then(|file| state.objects.cm.begin_wait(file)).unwrap_or(-1)
+    }
+
+    /// Ends the wait of a thread for an event.
+    pub(crate) fn end_wait(&self, descriptor: i32) {
+        let mut state = self.lock();
+        if let Ok(file) = state.file(descriptor) {
+            state.objects.cm.end_wait(file);
+        }
+    }
+}
+
+impl State {
+    fn open_channel(&mut self, flags: i32) -> Result<i32, Errno> {
+        let adapter = self.adapter.as_mut().ok_or(Errno::NO_DEVICE)?;
+        adapter.device.serve(MgmtClass::COMMUNICATION).map_err(|error| {
+            print(&format!("cannot open rdma_cm: {error}"));
+            Errno::BUSY
+        })?;
+        let (readiness, descriptor) = Readiness::open(flags)?;
+        let file = self.add(descriptor.as_raw_fd())?;
+        self.objects.cm.open(file, readiness);
+        Ok(descriptor.into_raw_fd())
+    }
+
+    /// Executes a command that the program has written to a channel. Returns the size of the command.
+    pub(super) fn write_channel(&mut self, channel: FileId, bytes: &[u8]) -> Result<usize, Errno> {
+        let command = Command::decode(bytes)?;
+        let core = self.execute_cm(channel, &command.request)?;
+        if !core.is_empty() {
+            let (address, room) = (command.response, command.room);
+            let buffer = ResponseBuffer { address, core: room, driver: 0 };
+            deliver(&buffer, &Response { core, driver: Vec::new() })?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn execute_cm(&mut self, channel: FileId, request: &Request) -> Result<Vec<u8>, Errno> {
+        if matches!(request, Request::GetEvent) {
+            return self.objects.cm.next_event(channel);
+        }
+        let mut context = Context { now: clock::now(), ..Context::default() };
+        let mut value = Vec::new();
+        match request {
+            Request::SetOption(option) => {
+                value = fetch(option.value, option.length as usize)?;
+            }
+            Request::MigrateId(migrate) => {
+                context.old_channel = self.descriptors.get(&migrate.fd).copied();
+            }
+            _ => {}
+        }
+        context.option = &value;
+        let adapter = self.adapter.as_mut().ok_or(Errno::IO)?;
+        let result = self.objects.cm.execute(channel, request, context, &mut adapter.device);
+        self.after_command();
+        result
+    }
+}
+
+/// Copies bytes of the program.
+fn fetch(address: u64, length: usize) -> Result<Vec<u8>, Errno> {
+    if length > MOST_OPTION {
+        return Err(Errno::INVALID);
+    }
+    if length == 0 {
+        return Ok(Vec::new());
+    }
+    let address = usize::try_from(address).map_err(|_| Errno::FAULT)?;
+    let end = address.checked_add(length).ok_or(Errno::FAULT)?;
+    if address == 0 || end > isize::MAX as usize {
+        return Err(Errno::FAULT);
+    }
+    let from = std::ptr::with_exposed_provenance::<u8>(address);
+    // SAFETY: the command contains the address and size of the option, which the program guarantees as for the kernel.
+    Ok(unsafe { std::slice::from_raw_parts(from, length) }.to_vec())
+}
