@@ -134,14 +134,6 @@ impl Address {
         bytes
     }
 
-    /// Returns the port of an IP address; `None` for an InfiniBand address.
-    pub(super) const fn ip(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Ip(address) => Some(*address),
-            Self::Ib(_) => None,
-        }
-    }
-
     /// Returns true if the address stands for all addresses.
     pub(super) fn is_any(&self) -> bool {
         match self {

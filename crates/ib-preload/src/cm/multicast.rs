@@ -1,11 +1,13 @@
 //! Memberships in multicast groups.
 //!
-//! The multicast GID (MGID) of an IP address is that of IPoIB (RFC 4391), except that the port space UDP has a signature
-//! of `rdma_cm` in byte 7:
+//! The multicast GID (MGID) of an IP address is that of IPoIB (RFC 4391), except that the port space UDP has signatures of
+//! its own, as in Linux:
 //! ```text
-//! IPv4: ff12:401b:P_Key:0001:0000:0000:0 | lower 28 bits of the address
-//! IPv6: ff12:601b:P_Key:0001 with the lower 64 bits (80 without the signature) of the address
+//!               UDP                                         IPoIB
+//! IPv4 address: ff12:4001:P_Key:0:0:0 | lower 28 bits       ff12:401b:P_Key:0:0:0 | lower 28 bits
+//! IPv6 address: ff12:6001:P_Key | lower 80 bits             ff12:601b:P_Key | lower 80 bits
 //! ```
+//! An IPoIB group must exist: creating one needs the attributes of the broadcast group.
 
 use std::net::IpAddr;
 
@@ -19,8 +21,9 @@ use super::abi::{AddressVector, DatagramParam};
 use super::address::Address;
 use super::attributes::UDP_Q_KEY;
 use super::events::{Event, Parameters};
+use super::execute::IPOIB;
 use super::ids::{Group, State};
-use super::port::CmPort;
+use super::port::{CmPort, PortView};
 use super::{EventType, FileId, Manager, Query};
 use crate::errno::Errno;
 use crate::layout::bytes_of;
@@ -48,7 +51,7 @@ impl Manager {
             return Err(Errno::INVALID);
         }
         let view = port.view();
-        let p_key = PKey(view.p_keys.first().copied().unwrap_or(PKey::DEFAULT.0) | 0x8000);
+        let p_key = full_p_key(&view);
         let mgid = group_of(&address, id.space, p_key);
         let membership = MCMemberRecord {
             mgid,
@@ -58,8 +61,14 @@ impl Manager {
             join_state,
             ..MCMemberRecord::zeroed()
         };
-        // MGID (unless the SA assigns it), port GID, Q_Key, traffic class, P_Key, SL, flow label, join state.
-        let mask = ComponentMask::of(&[1, 2, 6, 7, 12, 13, 16]);
+        let mask = if id.space == IPOIB {
+            // Port GID, join state.
+            ComponentMask::of(&[1, 16])
+        } else {
+            // Port GID, Q_Key, traffic class, P_Key, SL, flow label, join state.
+            ComponentMask::of(&[1, 2, 6, 7, 12, 13, 16])
+        };
+        // The SA assigns an MGID if the mask lacks it.
         let mask = if mgid == Gid::ZERO { mask } else { ComponentMask(mask.0 | 1) };
         // The HCA on Ethernet receives no multicast packets, because its socket is bound to a unicast address.
         let query = port.query_membership(Method::SET, &membership, mask);
@@ -158,26 +167,34 @@ fn parameters_of(record: &MCMemberRecord) -> Parameters {
     })
 }
 
+/// Returns the port's first P_Key as that of a full member, which is part of the MGIDs of its partition.
+pub(super) fn full_p_key(port: &PortView) -> PKey {
+    PKey(port.p_keys.first().copied().unwrap_or(PKey::DEFAULT.0) | 0x8000)
+}
+
 /// Returns the MGID of a multicast address; zero if the SA has to assign one.
-fn group_of(address: &Address, space: PortSpace, p_key: PKey) -> Gid {
-    let mapped = |kind: u16, low: u128| {
-        let signature = u128::from(space == PortSpace::UDP) << 64;
-        let prefix = 0xff12_u128 << 112 | u128::from(kind) << 96 | u128::from(p_key.0) << 80;
-        Gid(prefix | signature | low)
+pub(super) fn group_of(address: &Address, space: PortSpace, p_key: PKey) -> Gid {
+    let is_ipoib = space == IPOIB;
+    let mapped = |signature: u16, low: u128| {
+        let prefix = 0xff12_u128 << 112 | u128::from(signature) << 96;
+        Gid(prefix | u128::from(p_key.0) << 80 | low)
     };
     match address {
         it if it.is_any() => Gid::ZERO,
         Address::Ib(it) => it.gid,
         Address::Ip(it) => match it.ip() {
-            IpAddr::V4(it) => mapped(0x401b, u128::from(it.to_bits() & 0x0fff_ffff)),
+            IpAddr::V4(it) => {
+                let signature = if is_ipoib { 0x401b } else { 0x4001 };
+                mapped(signature, u128::from(it.to_bits() & 0x0fff_ffff))
+            }
             IpAddr::V6(it) => {
                 let bits = u128::from(it);
                 // An address that begins with ff1X:a01b is an MGID.
                 if bits >> 96 & 0xfff0_ffff == 0xff10_a01b {
                     return Gid(bits);
                 }
-                let kept = if space == PortSpace::UDP { 64 } else { 80 };
-                mapped(0x601b, bits & ((1 << kept) - 1))
+                let signature = if is_ipoib { 0x601b } else { 0x6001 };
+                mapped(signature, bits & ((1 << 80) - 1))
             }
         },
     }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use ib_cm::PortSpace;
 use ib_types::Gid;
 use ib_wire::mad::sa::PathRecord;
 
 use super::abi::ResolveRoute;
 use super::address::{Address, IbAddress};
 use super::ids::State;
+use super::multicast::{full_p_key, group_of};
 use super::port::CmPort;
 use super::{EventType, FileId, Manager, Query};
 use crate::errno::Errno;
@@ -36,7 +38,8 @@ impl Manager {
         if !source.is_alike(&destination) {
             return Err(Errno::INVALID);
         }
-        match endpoints(&source, &destination, port) {
+        let space = id.space;
+        match endpoints(&source, &destination, space, port) {
             Ok((source, destination, gid)) => {
                 let id = self.ids.of(channel, number)?;
                 id.source = Some(source);
@@ -90,6 +93,7 @@ impl Manager {
 fn endpoints(
     source: &Address,
     destination: &Address,
+    space: PortSpace,
     port: &mut impl CmPort,
 ) -> Result<(Address, Address, Gid), Errno> {
     match (*source, *destination) {
@@ -102,7 +106,12 @@ fn endpoints(
             if to.ip().is_unspecified() {
                 to.set_ip(own);
             }
-            let gid = port.gid_of(to.ip())?.ok_or(Errno(libc::EHOSTUNREACH))?;
+            let gid = if to.ip().is_multicast() {
+                let p_key = full_p_key(&port.view());
+                group_of(destination, space, p_key)
+            } else {
+                port.gid_of(to.ip())?.ok_or(Errno(libc::EHOSTUNREACH))?
+            };
             Ok((Address::Ip(from), Address::Ip(to), gid))
         }
         (Address::Ib(from), Address::Ib(to)) => {

@@ -167,7 +167,8 @@ macro_rules! types {
                     -1
                 );
                 if descriptors::is_verbs(fd) {
-                    describe(DEVICE_NUMBER, result, buffer);
+                    let number = super::guarded(|| Ok(process().uverbs()?.number_of(fd)));
+                    describe(number.unwrap_or(DEVICE_NUMBER), result, buffer);
                 }
                 result
             }

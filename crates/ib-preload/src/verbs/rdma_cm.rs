@@ -42,6 +42,15 @@ impl Verbs {
         opened
     }
 
+    /// Returns the number of the device that a descriptor belongs to.
+    pub(crate) fn number_of(&self, descriptor: i32) -> (u32, u32) {
+        let state = self.lock();
+        match state.file(descriptor) {
+            Ok(file) if state.objects.cm.has_channel(file) => DEVICE_NUMBER,
+            _ => super::DEVICE_NUMBER,
+        }
+    }
+
     /// Prepares a thread to wait for an event of a channel. Returns the library's own descriptor, which is readable
     /// when an event waits, even if the program closes the channel meanwhile; -1 if it was closed already.
     pub(crate) fn begin_wait(&self, descriptor: i32) -> i32 {
