@@ -12,6 +12,7 @@ use super::{State, Verbs, deliver, print};
 use crate::cm::{Command, Context, Request};
 use crate::descriptors;
 use crate::errno::Errno;
+use crate::program_memory;
 use crate::readiness::Readiness;
 
 /// Version of the `rdma_cm` ABI.
@@ -121,15 +122,8 @@ fn fetch(address: u64, length: usize) -> Result<Vec<u8>, Errno> {
     if length > MOST_OPTION {
         return Err(Errno::INVALID);
     }
-    if length == 0 {
-        return Ok(Vec::new());
-    }
     let address = usize::try_from(address).map_err(|_| Errno::FAULT)?;
-    let end = address.checked_add(length).ok_or(Errno::FAULT)?;
-    if address == 0 || end > isize::MAX as usize {
-        return Err(Errno::FAULT);
-    }
-    let from = std::ptr::with_exposed_provenance::<u8>(address);
-    // SAFETY: the command contains the address and size of the option, which the program guarantees as for the kernel.
-    Ok(unsafe { std::slice::from_raw_parts(from, length) }.to_vec())
+    let mut bytes = vec![0; length];
+    program_memory::read(address, &mut bytes)?;
+    Ok(bytes)
 }

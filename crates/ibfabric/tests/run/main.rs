@@ -1,15 +1,17 @@
-//! Runs unmodified libibverbs programs with `ibfabric run`, on two nodes of a simulated fabric and over RoCEv2 on
-//! loopback.
+//! Runs unmodified programs of libibverbs and librdmacm with `ibfabric run`, on two nodes of a simulated fabric and over
+//! RoCEv2 on loopback.
 //!
-//! The programs come from the Debian packages ibverbs-utils, ibverbs-providers, perftest, ucx-utils, openmpi-bin and
-//! python3-mpi4py. A missing program is reported and skipped.
+//! The programs come from the Debian packages ibverbs-utils, ibverbs-providers, rdmacm-utils, perftest, ucx-utils,
+//! openmpi-bin and python3-mpi4py. A missing program is reported and skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
+#[path = "../program/mod.rs"]
 mod program;
+mod rdmacm;
 
 use program::{Running, ibfabric, text};
 
@@ -28,7 +30,7 @@ fn is_installed(program: &str) -> bool {
             "IBFABRIC_ALL_PROGRAMS is set, but {program} is not installed"
         );
         eprintln!(
-            "skipped: {program} is not installed (Debian: ibverbs-utils, perftest, ucx-utils, openmpi-bin)"
+            "skipped: {program} is not installed (Debian: ibverbs-utils, rdmacm-utils, perftest, ucx-utils, openmpi-bin)"
         );
     }
     found
