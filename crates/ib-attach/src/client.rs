@@ -10,7 +10,7 @@ use ib_wire::mad::MgmtClass;
 
 use super::frame::Frame;
 use super::message::{ClientMessage, PortDetails, ResolvedPort, ServerMessage};
-use super::protocol::{VERSION, socket_name};
+use super::protocol::{VERSION, hca_daemon_address, socket_name};
 use super::ring::{Files, Rings, Side};
 use ib_os::alarm::Alarm;
 use ib_os::clock;
@@ -31,54 +31,56 @@ pub struct AttachOptions {
     pub node: Option<String>,
 }
 
-/// Error of attaching an HCA to a port of a simulator.
+/// Error of attaching an HCA to a port of a simulator or HCA daemon.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// No simulator listens.
+    /// No simulator or HCA daemon listens.
     #[error(
-        "no simulator listens on @{socket}: {source}; expected a running `ibfabric sim --name {name}`"
+        "no {} listens on @{socket}: {source}; expected a running `{}`",
+        kind(name),
+        command(name)
     )]
-    NoSimulator {
+    NoServer {
         /// Name of the socket.
         socket: String,
-        /// Name of the simulator.
+        /// Name of the simulator or HCA daemon.
         name: String,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The simulator refused the request.
-    #[error("the simulator {name} refuses: {why}")]
+    /// The server refused the request.
+    #[error("{} refuses: {why}", server(name))]
     Refused {
-        /// Name of the simulator.
+        /// Name of the simulator or HCA daemon.
         name: String,
         /// The reason.
         why: String,
     },
-    /// The simulator sent an invalid message.
-    #[error("the simulator {name} sent an invalid message: {what}")]
+    /// The server sent an invalid message.
+    #[error("{} sent an invalid message: {what}", server(name))]
     Malformed {
-        /// Name of the simulator.
+        /// Name of the simulator or HCA daemon.
         name: String,
         /// The reason why the message is invalid.
         what: String,
     },
-    /// The simulator did not respond in time.
-    #[error("the simulator {name} did not respond within {} s", RESPONSE_TIMEOUT.as_secs())]
+    /// The server did not respond in time.
+    #[error("{} did not respond within {} s", server(name), RESPONSE_TIMEOUT.as_secs())]
     Silent {
-        /// Name of the simulator.
+        /// Name of the simulator or HCA daemon.
         name: String,
     },
-    /// The simulator has disconnected.
-    #[error("the simulator {name} has disconnected")]
+    /// The server has disconnected.
+    #[error("{} has disconnected", server(name))]
     Gone {
-        /// Name of the simulator.
+        /// Name of the simulator or HCA daemon.
         name: String,
     },
     /// A system call failed.
-    #[error("{doing} for the simulator {name}: {source}")]
+    #[error("{doing} for {}: {source}", server(name))]
     Io {
-        /// Name of the simulator.
+        /// Name of the simulator or HCA daemon.
         name: String,
         /// The operation that failed.
         doing: &'static str,
@@ -91,15 +93,33 @@ fn failed(name: &str, doing: &'static str) -> impl FnOnce(io::Error) -> AttachEr
     move |source| AttachError::Io { name: name.to_owned(), doing, source }
 }
 
-/// Connects to a simulator.
+/// Returns the kind of server that has a name.
+fn kind(name: &str) -> &'static str {
+    hca_daemon_address(name).map_or("simulator", |_| "HCA daemon")
+}
+
+/// Returns the server with a name, as messages refer to it.
+fn server(name: &str) -> String {
+    match hca_daemon_address(name) {
+        Some(address) => format!("the HCA daemon of {address}"),
+        None => format!("the simulator {name}"),
+    }
+}
+
+/// Returns the command that starts the server with a name.
+fn command(name: &str) -> String {
+    match hca_daemon_address(name) {
+        Some(address) => format!("ibfabric hca --roce {address}"),
+        None => format!("ibfabric sim --name {name}"),
+    }
+}
+
+/// Connects to a simulator or HCA daemon.
 fn call(base: &str) -> Result<OwnedFd, AttachError> {
-    let no_simulator = |source| AttachError::NoSimulator {
-        socket: socket_name(base),
-        name: base.to_owned(),
-        source,
-    };
-    let socket = seqpacket::call(&socket_name(base)).map_err(no_simulator)?;
-    unix::check_server(&socket).map_err(no_simulator)?;
+    let no_server =
+        |source| AttachError::NoServer { socket: socket_name(base), name: base.to_owned(), source };
+    let socket = seqpacket::call(&socket_name(base)).map_err(no_server)?;
+    unix::check_server(&socket).map_err(no_server)?;
     Ok(socket)
 }
 
@@ -126,12 +146,31 @@ fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>),
 /// # Errors
 /// Fails if no simulator has the name, or if the simulator does not respond.
 pub fn locate(options: &AttachOptions) -> Result<Option<ResolvedPort>, AttachError> {
+    let socket = call(&options.name)?;
+    locate_over(&socket, options)
+}
+
+/// Connects to the HCA daemon with this name. While the returned socket is open in any process, the daemon does not
+/// exit for lack of users.
+///
+/// # Errors
+/// Fails if no HCA daemon has the name, or if the daemon does not respond.
+pub fn hold(name: &str) -> Result<OwnedFd, AttachError> {
+    let socket = call(name)?;
+    // A daemon that has responded counts this connection. Otherwise it may be about to exit.
+    locate_over(&socket, &AttachOptions { name: name.to_owned(), node: None })?;
+    Ok(socket)
+}
+
+fn locate_over(
+    socket: &OwnedFd,
+    options: &AttachOptions,
+) -> Result<Option<ResolvedPort>, AttachError> {
     let base = &options.name;
-    let socket = call(base)?;
     let name = options.node.clone().unwrap_or_default();
     let question = ClientMessage::Resolve { number: 0, name };
-    seqpacket::request(&socket, &question, &[]).map_err(failed(base, "sending a request"))?;
-    match answer(&socket, base)? {
+    seqpacket::request(socket, &question, &[]).map_err(failed(base, "sending a request"))?;
+    match answer(socket, base)? {
         (ServerMessage::Resolved { place, .. }, _) => Ok(place.map(Into::into)),
         _ => {
             let what = "expected a response to the lookup".to_owned();

@@ -1,7 +1,7 @@
 //! Contents of a ring's slot: a header of 128 bytes, followed by a packet or a MAD.
 
-use ib_link::{Datagram, Remote};
-use ib_types::{PKey, QKey, Qpn, ServiceLevel};
+use ib_link::{Datagram, Remote, Route};
+use ib_types::{Gid, PKey, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
@@ -30,6 +30,11 @@ pub enum Frame {
         /// GRH, if the packet has one.
         grh: Option<Grh>,
     },
+    /// A packet over Ethernet, from the BTH to the end of the pad, without ICRC.
+    Ethernet {
+        /// Route from the HCA to its peer: the route of a sent packet, or the route of a response to a received packet.
+        route: Route,
+    },
     /// Report that a packet of the HCA was lost. The frame is followed by the data of
     /// [`Frame::loss_report`].
     Lost {
@@ -57,6 +62,7 @@ pub enum Frame {
 const PACKET: u8 = 1;
 const DATAGRAM: u8 = 2;
 const LOST: u8 = 3;
+const ETHERNET: u8 = 4;
 
 /// Maximum sizes of the two parts of a loss report, in bytes: the reason, and the start of the
 /// packet.
@@ -122,6 +128,15 @@ impl Frame {
                 put(26, &length.to_ne_bytes());
                 (DATAGRAM, remote.sl, remote.grh)
             }
+            Self::Ethernet { route } => {
+                put(7, &[u8::from(route.is_weak)]);
+                put(8, &route.source_port.to_ne_bytes());
+                put(10, &[route.traffic_class, route.hop_limit]);
+                put(12, &route.flow_label.to_ne_bytes());
+                put(28, &route.source.0.to_ne_bytes());
+                put(44, &route.destination.0.to_ne_bytes());
+                (ETHERNET, ServiceLevel::default(), None)
+            }
         };
         put(4, &[kind, u8::from(grh.is_some()), sl.get()]);
         if let Some(grh) = grh {
@@ -162,6 +177,24 @@ impl Frame {
                     grh,
                 };
                 Self::Datagram { remote, local_qpn: Qpn::truncated(four(20)), length: two(26) }
+            }
+            ETHERNET if length <= MAX_PAYLOAD => {
+                let gid = |at: usize| {
+                    let bytes = bytes[at..].first_chunk();
+                    Gid(u128::from_ne_bytes(*bytes.expect("the field is within the header")))
+                };
+                let route = Route {
+                    source: gid(28),
+                    destination: gid(44),
+                    is_global: true,
+                    traffic_class: bytes[10],
+                    flow_label: four(12),
+                    hop_limit: bytes[11],
+                    source_port: two(8),
+                    is_weak: bytes[7] != 0,
+                    ..Route::default()
+                };
+                Self::Ethernet { route }
             }
             _ => return None,
         };

@@ -1,6 +1,8 @@
-//! Ports of a simulated fabric for HCAs in other processes.
+//! Ports that a simulator or an HCA daemon shares with HCAs in other processes.
 //!
-//! A simulator serves ports with [`AttachServer`]; an HCA's process attaches to one with [`AttachedPort`].
+//! A server has ports and an [`AttachServer`]; an HCA's process attaches to a port with [`AttachedPort`]. A simulator
+//! (`ibfabric sim`) has the ports of its fabric. An HCA daemon (`ibfabric hca`) has one port: an IP address of this
+//! machine, over RoCEv2. The text below says *simulator* for either server.
 //!
 //! | module | contents |
 //! |---|---|
@@ -8,6 +10,7 @@
 //! | [`client`] | [`AttachedPort`]: the HCA's side |
 //! | `message` | messages over the socket |
 //! | `ring` | slots in shared memory, one ring per direction |
+//! | [`demux`] | [`Demultiplexer`]: selects the HCA that gets a packet |
 //! | `frame` | [`Frame`]: contents of a slot, a packet or a MAD with its addresses |
 //! | `protocol` | protocol version and limits |
 //!
@@ -22,8 +25,7 @@
 //!
 //! HCAs of several processes can share a port if they serve different management classes. For example, an ACM
 //! service can share a port with a program that uses connections. Each HCA has a block of queue pair numbers. The
-//! simulator passes a packet to the HCA whose block contains the destination QPN. It passes multicast packets to all
-//! HCAs of the port.
+//! [`Demultiplexer`] of the port selects the HCA that gets a packet.
 //!
 //! The simulator does not trust a client, which can write to the shared memory at any time. The simulator reads each
 //! counter once and checks it, and copies each packet before it parses the packet. A client trusts the simulator.
@@ -34,7 +36,9 @@
 //! ```
 //! use std::net::IpAddr;
 //!
-//! use ib_attach::{AttachOptions, AttachServer, AttachedPort, ClientEvent, Frame, PortDetails};
+//! use ib_attach::{
+//!     AttachOptions, AttachServer, AttachedPort, ClientEvent, Frame, LinkLayer, PortDetails,
+//! };
 //! use ib_types::{Mtu, ServiceLevel};
 //! use ib_wire::mad::MgmtClass;
 //! use ib_wire::mad::sa::RateCode;
@@ -72,6 +76,7 @@
 //!     node: "host-1".to_owned(),
 //!     addresses: vec![IpAddr::from([10, 0, 0, 1])],
 //!     qpn_block: 0,
+//!     link_layer: LinkLayer::InfiniBand,
 //! };
 //! server.admit(key, &details)?;
 //! let _port = client.join().expect("the client does not panic")?;
@@ -85,15 +90,17 @@
 //! ```
 
 pub mod client;
+pub mod demux;
 mod frame;
 mod message;
 mod protocol;
 mod ring;
 pub mod server;
 
-pub use client::{AttachError, AttachOptions, AttachedPort, locate};
+pub use client::{AttachError, AttachOptions, AttachedPort, hold, locate};
+pub use demux::{AdmissionError, Demultiplexer, Destination};
 pub use frame::Frame;
-pub use message::{PortDetails, ResolvedPort};
-pub use protocol::{BLOCKS, VERSION, qpn_block};
+pub use message::{LinkLayer, PortDetails, ResolvedPort};
+pub use protocol::{BLOCKS, VERSION, hca_daemon_name, qpn_block};
 pub use ring::SLOTS;
 pub use server::{AttachServer, ClientEvent};

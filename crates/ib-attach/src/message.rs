@@ -7,6 +7,17 @@ use ib_types::{Gid, Guid, Mtu, ServiceLevel};
 use ib_wire::mad::sa::RateCode;
 use serde::{Deserialize, Serialize};
 
+/// The link layer of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkLayer {
+    /// InfiniBand: a port of a simulated fabric.
+    InfiniBand,
+    /// Ethernet: an IP address of this machine, over RoCEv2. Packets are [`Frame::Ethernet`](crate::Frame::Ethernet).
+    /// GID prefix and port GUID are the two halves of the address's GID, and the LID is 0.
+    Ethernet,
+}
+
 /// The state of a client's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortDetails {
@@ -24,12 +35,14 @@ pub struct PortDetails {
     pub port_count: u8,
     /// P_Key table of the port.
     pub p_keys: Vec<u16>,
-    /// Name of the node.
+    /// Name of the node; on Ethernet, name of the network interface.
     pub node: String,
     /// IP addresses of the port.
     pub addresses: Vec<IpAddr>,
-    /// Index of the QPN block of the client's HCA, less than [`super::protocol::BLOCKS`].
+    /// Index of the QPN block of the client's HCA.
     pub qpn_block: u8,
+    /// The link layer of the port.
+    pub link_layer: LinkLayer,
 }
 
 /// A port of the fabric that a client has looked up.
@@ -132,6 +145,7 @@ pub(super) struct WirePort {
     node: String,
     addresses: Vec<IpAddr>,
     qpn_block: u8,
+    link_layer: LinkLayer,
 }
 
 /// [`ResolvedPort`] in wire format.
@@ -147,8 +161,16 @@ pub(super) struct WireResolvedPort {
 impl From<&PortDetails> for WirePort {
     fn from(details: &PortDetails) -> Self {
         let PortDetails { port, is_active, mtu, rate, .. } = details;
-        let PortDetails { registrations, port_count, p_keys, node, addresses, qpn_block, .. } =
-            details;
+        let PortDetails {
+            registrations,
+            port_count,
+            p_keys,
+            node,
+            addresses,
+            qpn_block,
+            link_layer,
+            ..
+        } = details;
         Self {
             node_guid: port.node_guid.0,
             port_guid: port.port_guid.0,
@@ -167,6 +189,7 @@ impl From<&PortDetails> for WirePort {
             node: node.clone(),
             addresses: addresses.clone(),
             qpn_block: *qpn_block,
+            link_layer: *link_layer,
         }
     }
 }
@@ -176,13 +199,6 @@ impl TryFrom<WirePort> for PortDetails {
 
     fn try_from(wire: WirePort) -> Result<Self, String> {
         let mtu = Mtu::within(wire.mtu.into()).filter(|mtu| mtu.bytes() == usize::from(wire.mtu));
-        if wire.qpn_block >= super::protocol::BLOCKS {
-            return Err(format!(
-                "QPN block {}: expected less than {BLOCKS}",
-                wire.qpn_block,
-                BLOCKS = super::protocol::BLOCKS
-            ));
-        }
         let port = LinkPort {
             node_guid: Guid(wire.node_guid),
             port_guid: Guid(wire.port_guid),
@@ -205,6 +221,7 @@ impl TryFrom<WirePort> for PortDetails {
             node: wire.node,
             addresses: wire.addresses,
             qpn_block: wire.qpn_block,
+            link_layer: wire.link_layer,
         })
     }
 }

@@ -97,7 +97,7 @@ impl AttachServer {
             let why = if ib_os::unix::is_own_user(&socket) {
                 is_full.then(|| format!("the maximum of {MAX_CLIENTS} HCAs is already attached"))
             } else {
-                Some("only the user of the simulator can attach HCAs".to_owned())
+                Some("only the user of the server can attach HCAs".to_owned())
             };
             if let Some(why) = why {
                 // If the refusal cannot be sent, the client sees only that the connection is
@@ -110,6 +110,12 @@ impl AttachServer {
             self.next += 1;
         }
         new
+    }
+
+    /// Returns true if no client is connected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.clients.is_empty()
     }
 
     /// Returns the socket of a client.

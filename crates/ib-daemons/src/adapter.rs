@@ -1,12 +1,14 @@
 //! Opens HCAs at local IP addresses and at ports of simulated fabrics, for `rdma`, `rtrs` and `nbd`.
 
 use std::env;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use ib_acm::client::ServiceAddress;
 use ib_attach::AttachOptions;
 use ib_device::{AttachedOptions, Device, DeviceOptions};
 use ib_types::Mtu;
+use ib_wire::mad::MgmtClass;
 
 use crate::error::DaemonError;
 use crate::message::note;
@@ -26,23 +28,30 @@ pub struct PortOptions {
     pub acm: Option<String>,
 }
 
-/// Opens an HCA at the local IP address in `options`. When the HCA first drops a packet because of a UDP checksum of
+/// Opens an HCA at the local IP address in `options`. If an HCA daemon serves this address, and the options do not
+/// require an own socket, the HCA shares the address through the daemon. When the HCA first drops a packet because of a UDP checksum of
 /// zero, a message names the sender.
 ///
 /// # Errors
 /// Fails if the HCA cannot be opened at this IP address.
 pub fn open(options: DeviceOptions) -> Result<Device, DaemonError> {
-    let mut device = Device::open(options).map_err(DaemonError::failed)?;
+    let mut device = Device::open_or_share(options, Some(MgmtClass::COMMUNICATION))
+        .map_err(DaemonError::failed)?;
     let mut was_reported = false;
     device.on_zero_checksum(move |peer| {
         if !std::mem::replace(&mut was_reported, true) {
-            note!(
-                "{peer}: packets with a UDP checksum of zero are dropped; Linux soft RoCE sends such packets, and \
-                 --allow-zero-checksum accepts them"
-            );
+            note_zero_checksum(peer);
         }
     });
     Ok(device)
+}
+
+/// Reports the sender of a packet that was dropped because of a UDP checksum of zero.
+pub(crate) fn note_zero_checksum(peer: IpAddr) {
+    note!(
+        "{peer}: packets with a UDP checksum of zero are dropped; Linux soft RoCE sends such packets, and \
+         --allow-zero-checksum accepts them"
+    );
 }
 
 /// Opens an HCA at a port of a simulated fabric.

@@ -8,6 +8,7 @@
 //! | [`sm`] | the subnet manager with its port |
 //! | [`up`] | the simulator with embedded hosts, and the web page of `ibfabric up` |
 //! | [`adapter`] | opening HCAs at local IP addresses and at ports of simulated fabrics |
+//! | [`hca`] | the HCA daemon, which shares an IP address among HCAs of other processes |
 //! | [`agent`] | the agent that responds to ibtracer and ibping at a port |
 //! | [`mad_port`] | a port, of a simulator or of an HCA, that sends and receives MADs |
 //! | [`own_capture`] | captures of this process's QPs |
@@ -37,6 +38,7 @@ pub mod acm;
 pub mod adapter;
 pub mod agent;
 pub mod error;
+pub mod hca;
 pub mod host;
 pub mod input;
 pub mod log;

@@ -129,6 +129,8 @@ impl Attached {
                     }
                 }
                 Frame::Datagram { .. } => datagram = frame.datagram(bytes),
+                // A simulator sends no packets over Ethernet.
+                Frame::Ethernet { .. } => {}
             });
             let now = clock::now();
             let handed = datagram.map(|datagram| {

@@ -1,14 +1,15 @@
-//! An HCA, its connection manager and its link, driven by the caller. The link is RoCEv2 over a UDP socket, or a port
-//! of a fabric that another process simulates.
+//! An HCA, its connection manager and its link, driven by the caller. The link is RoCEv2 over a UDP socket, a port of
+//! an HCA daemon that owns this socket, or a port of a fabric that another process simulates.
 //!
 //! [`Device::progress`] sends and receives without blocking, [`Device::wait`] sleeps until there is work. A caller that
 //! polls needs no other thread.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use ib_attach::{AttachedPort, qpn_block};
+use ib_attach::{AttachedPort, LinkLayer, qpn_block};
 use ib_cm::{Cm, CmConfig, Ece};
 use ib_hca::trace::{PacketReader, SelectionId};
 use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
@@ -16,15 +17,18 @@ use ib_link::Datagram;
 use ib_os::alarm::Alarm;
 use ib_os::clock;
 use ib_os::inbox::{Handle, Inbox};
-use ib_roce::{IcrcCheck, PushError, RoceInterface, RoceOptions, RoceSocket, gid_of};
+use ib_roce::{IcrcCheck, PushError, RoceOptions, RoceSocket, gid_of};
 use ib_types::{Guid, Instant, Mtu, PKey};
 use ib_wire::mad::MgmtClass;
+use ib_wire::packet::RoceNetwork;
 
 use crate::acm::AcmService;
 use crate::attached::Attached;
 use crate::engines::DeviceEvent;
 use crate::engines::Engines;
+use crate::interface::LocalPort;
 use crate::options::{AttachedOptions, DeviceError, DeviceOptions, seeds};
+use crate::shared::Shared;
 
 /// Counters of received packets, by the result of the ICRC check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,13 +40,15 @@ pub struct LinkCounters {
     pub consistent: u64,
     /// Packets with a wrong ICRC.
     pub icrc_errors: u64,
-    /// Packets of a simulated fabric, which have no ICRC: the fabric drops corrupted packets itself.
+    /// Packets without an ICRC: those of a simulated fabric, which drops corrupted packets itself, and those of an HCA
+    /// daemon, which has checked the ICRC.
     pub without_icrc: u64,
 }
 
 /// The link of an HCA.
 pub(crate) enum Link {
     Roce(Box<RoceSocket>),
+    Shared(Box<Shared>),
     Attached(Box<Attached>),
 }
 
@@ -85,11 +91,7 @@ const ROUND: usize = 64;
 
 /// ECE by which HCAs of this project recognize each other in REQ and REP. The vendor ID is a locally administered OUI.
 /// Option 1 means that IPv4 identifications are below 64.
-const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
-
-/// Number of bytes of the interface's MTU that are reserved for headers. The rest limits a connection's path MTU, as
-/// in Linux.
-const CONNECTION_HEADERS: u32 = 96;
+pub(crate) const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
 impl Device {
     /// Opens an HCA.
@@ -98,26 +100,11 @@ impl Device {
     /// Fails if the machine does not have the IP address, or if the UDP port is in use.
     pub fn open(options: DeviceOptions) -> Result<Self, DeviceError> {
         let address = options.address;
-        let failed = |doing| move |source| DeviceError::Io { doing, source };
-        let interfaces = RoceInterface::all().map_err(failed("listing interfaces"))?;
-        // Every address in 127.0.0.0/8 is local, but the interface lists only one of them. Any loopback address
-        // therefore selects this interface.
-        let fits = |own: &IpAddr| *own == address || own.is_loopback() && address.is_loopback();
-        let interface = interfaces.into_iter().find(|it| it.addresses.iter().any(fits));
-        let interface = interface.ok_or(DeviceError::NoInterface(address))?;
-        let (name, mtu) = (interface.name.clone(), interface.mtu);
-        let small = || DeviceError::SmallMtu { name: name.clone(), mtu };
-        let active = interface.active_mtu().ok_or_else(small)?;
-        let active = Mtu::within(active.into()).ok_or_else(small)?;
-        let active = options.mtu.map_or(active, |mtu| mtu.min(active));
-        let connection = Mtu::within(mtu.saturating_sub(CONNECTION_HEADERS) as usize);
-        let connection_mtu = connection.unwrap_or(Mtu::B256).min(active);
+        let LocalPort { name, guid, mtu: active, connection_mtu } = LocalPort::of(&options)?;
         let socket = RoceSocket::bind(&RoceOptions { address, ..options.socket.clone() })?;
         let [seed, cm_seed] = seeds(options.seed)?;
         // Two HCAs on one machine need different GUIDs, so the GUID depends on address and UDP port.
-        let other =
-            if interface.addresses.contains(&address) { 0 } else { gid_of(address).0 as u64 };
-        let guid = Guid(interface.guid().0 ^ other ^ u64::from(socket.port() ^ 4791) << 24);
+        let guid = Guid(guid.0 ^ u64::from(socket.port() ^ 4791) << 24);
         let config = HcaConfig {
             active_mtu: active,
             window: options.window,
@@ -137,6 +124,9 @@ impl Device {
     /// does not become Active in time.
     pub fn attach(options: &AttachedOptions) -> Result<Self, DeviceError> {
         let mut port = AttachedPort::attach(&options.port, options.class)?;
+        if port.details().link_layer != LinkLayer::InfiniBand {
+            return Err(DeviceError::LinkLayer { name: options.port.name.clone() });
+        }
         let end = clock::now() + options.patience;
         while !port.details().is_active {
             if clock::now() >= end {
@@ -172,11 +162,12 @@ impl Device {
     pub fn serve(&mut self, class: MgmtClass) -> Result<(), DeviceError> {
         match &mut self.link {
             Link::Roce(_) => Ok(()),
+            Link::Shared(shared) => Ok(shared.port.serve(class)?),
             Link::Attached(attached) => Ok(attached.port.serve(class)?),
         }
     }
 
-    fn new(
+    pub(crate) fn new(
         engines: Engines,
         link: Link,
         name: String,
@@ -237,7 +228,7 @@ impl Device {
     pub fn own_address_for(&self, other: IpAddr) -> Option<IpAddr> {
         let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
         match &self.link {
-            Link::Roce(_) => Some(self.address).filter(is_alike),
+            Link::Roce(_) | Link::Shared(_) => Some(self.address).filter(is_alike),
             Link::Attached(attached) => {
                 attached.port.details().addresses.iter().copied().find(is_alike)
             }
@@ -247,15 +238,38 @@ impl Device {
     /// Returns the UDP port of the HCA; 0 in a simulated fabric.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.socket().map_or(0, RoceSocket::port)
+        match &self.link {
+            Link::Roce(socket) => socket.port(),
+            Link::Shared(_) => RoceNetwork::PORT,
+            Link::Attached(_) => 0,
+        }
     }
 
-    /// Returns the socket; `None` in a simulated fabric.
+    /// Returns the HCA's own socket; `None` in a simulated fabric, and if an HCA daemon has the socket.
     #[must_use]
     pub fn socket(&self) -> Option<&RoceSocket> {
         match &self.link {
             Link::Roce(socket) => Some(socket),
-            Link::Attached(_) => None,
+            Link::Shared(_) | Link::Attached(_) => None,
+        }
+    }
+
+    /// Returns the port whose rings carry the HCA's packets; `None` if the HCA has its own socket.
+    #[must_use]
+    pub fn ring_port(&self) -> Option<&AttachedPort> {
+        match &self.link {
+            Link::Roce(_) => None,
+            Link::Shared(shared) => Some(&shared.port),
+            Link::Attached(attached) => Some(&attached.port),
+        }
+    }
+
+    /// Returns the descriptors to poll for received packets: those of the rings, or of the HCA's own socket.
+    #[must_use]
+    pub fn files(&self) -> [Option<BorrowedFd<'_>>; 2] {
+        match self.ring_port() {
+            Some(port) => port.files().map(Some),
+            None => [self.socket().map(AsFd::as_fd), None],
         }
     }
 
@@ -264,7 +278,7 @@ impl Device {
     #[must_use]
     pub fn is_in_partition(&self, p_key: PKey) -> bool {
         match &self.link {
-            Link::Roce(_) => p_key.matches(PKey::DEFAULT),
+            Link::Roce(_) | Link::Shared(_) => p_key.matches(PKey::DEFAULT),
             Link::Attached(attached) => {
                 attached.port.details().p_keys.iter().any(|&own| p_key.matches(PKey(own)))
             }
@@ -275,7 +289,7 @@ impl Device {
     #[must_use]
     pub fn attached(&self) -> Option<&AttachedPort> {
         match &self.link {
-            Link::Roce(_) => None,
+            Link::Roce(_) | Link::Shared(_) => None,
             Link::Attached(attached) => Some(&attached.port),
         }
     }
@@ -285,11 +299,11 @@ impl Device {
         self.spin
     }
 
-    /// Returns the socket for callers that poll several descriptors; `None` in a simulated fabric.
+    /// Returns the HCA's own socket for callers that poll several descriptors; `None` if the HCA has none.
     pub fn socket_mut(&mut self) -> Option<&mut RoceSocket> {
         match &mut self.link {
             Link::Roce(socket) => Some(socket),
-            Link::Attached(_) => None,
+            Link::Shared(_) | Link::Attached(_) => None,
         }
     }
 
@@ -315,6 +329,7 @@ impl Device {
                 let icrc_errors = socket.counters().received.bad_icrc;
                 LinkCounters { icrc_errors, ..self.checked }
             }
+            Link::Shared(shared) => LinkCounters { without_icrc: shared.received, ..self.checked },
             Link::Attached(attached) => {
                 LinkCounters { without_icrc: attached.received, ..self.checked }
             }
@@ -361,6 +376,10 @@ impl Device {
                     on_refused(peer);
                 }
             }
+            Link::Shared(shared) => {
+                moved |= shared.receive(engines)?;
+                now = clock::now();
+            }
             Link::Attached(attached) => {
                 moved |= attached.receive(engines)?;
                 engines.hca.set_port_active(attached.port.details().is_active);
@@ -376,7 +395,7 @@ impl Device {
     /// [`HcaEvent::Mad`]. Returns false on Ethernet, where MADs cannot be sent.
     pub fn send_datagram(&mut self, datagram: Datagram) -> bool {
         match &mut self.link {
-            Link::Roce(_) => false,
+            Link::Roce(_) | Link::Shared(_) => false,
             Link::Attached(attached) => {
                 attached.unsent.push_back(datagram);
                 true
@@ -459,6 +478,7 @@ impl Device {
         let hca = &mut self.engines.hca;
         let socket = match &mut self.link {
             Link::Roce(socket) => socket,
+            Link::Shared(shared) => return shared.transmit(now, hca),
             Link::Attached(attached) => return attached.transmit(now, hca),
         };
         loop {
@@ -504,6 +524,7 @@ impl Device {
         };
         match link {
             Link::Roce(socket) => socket.wait(until, alarm),
+            Link::Shared(shared) => shared.wait(until, alarm),
             Link::Attached(attached) => attached.wait(until, alarm),
         }
     }
@@ -516,18 +537,20 @@ impl Device {
         let until = self.engines.poll_timeout().unwrap_or(Instant::NEVER);
         match &mut self.link {
             Link::Roce(_) => Some(until),
+            Link::Shared(shared) => shared.begin_wait().then_some(until),
             Link::Attached(attached) => attached.begin_wait(until),
         }
     }
 
     /// Processes the descriptors of [`AttachedPort::files`] that became readable during a wait of the caller. `rang[i]`
-    /// is true if descriptor `i` became readable. Does nothing on Ethernet.
+    /// is true if descriptor `i` became readable. Does nothing if the HCA has its own socket.
     ///
     /// # Errors
-    /// Fails if the simulator has disconnected.
+    /// Fails if the simulator or the HCA daemon has disconnected.
     pub fn end_wait(&mut self, rang: [bool; 2]) -> io::Result<()> {
         match &mut self.link {
             Link::Roce(_) => Ok(()),
+            Link::Shared(shared) => shared.port.end_wait(rang).map_err(io::Error::other),
             Link::Attached(attached) => attached.port.end_wait(rang).map_err(io::Error::other),
         }
     }

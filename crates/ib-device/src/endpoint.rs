@@ -389,7 +389,7 @@ impl Device {
     #[must_use]
     pub fn route_back(&self, path: &Route) -> Route {
         match &self.link {
-            Link::Roce(_) => Route { source: gid_of(self.address), ..*path },
+            Link::Roce(_) | Link::Shared(_) => Route { source: gid_of(self.address), ..*path },
             Link::Attached(_) => *path,
         }
     }

@@ -1,5 +1,5 @@
-//! Drives a software HCA on its link: RoCEv2 over UDP, a port of a fabric that another process simulates, or a
-//! simulated fabric in this process.
+//! Drives a software HCA on its link: RoCEv2 over UDP, also through an HCA daemon; a port of a fabric that another
+//! process simulates; or a simulated fabric in this process.
 //!
 //! [`Device`] is driven by its caller, and [`SimDevice`] runs
 //! in virtual time.
@@ -11,6 +11,8 @@
 //! | `device` | [`Device`]: HCA, connection manager and link, driven by the caller |
 //! | [`sim`] | [`SimDevice`]: an HCA at a port of a simulated fabric in this process, in virtual time |
 //! | `attached` | the link to a port of a fabric that another process simulates |
+//! | `shared` | the link to an HCA daemon, which shares an IP address among processes |
+//! | `interface` | [`LocalPort`]: attributes of a port on Ethernet |
 //! | `acm` | queries to an ACM service |
 //! | `engines` | [`Engines`]: an HCA and its connection manager; [`DeviceEvent`] |
 //! | `options`, `path` | [`DeviceOptions`], [`Path`], [`route_of`] |
@@ -65,9 +67,11 @@ mod attached;
 mod device;
 mod endpoint;
 mod engines;
+mod interface;
 mod options;
 mod path;
 mod resolve;
+mod shared;
 pub mod sim;
 
 pub use device::{Device, LinkCounters};
@@ -75,6 +79,7 @@ pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
 pub use engines::{DeviceEvent, Engines};
 pub use ib_os::inbox::WorkError;
 pub use ib_roce::{address_of, gid_of};
+pub use interface::LocalPort;
 pub use options::{AttachedOptions, DeviceError, DeviceOptions};
 pub use path::{Path, PathError, route_of};
 pub use sim::{SimDevice, SimDeviceError, SimDeviceOptions, SimDevices};

@@ -93,6 +93,14 @@ pub enum DeviceError {
     /// The HCA could not be attached to the simulator.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// The server has ports of the other link layer.
+    #[error(
+        "{name}: found the other link layer; expected InfiniBand at a simulator, and Ethernet at an HCA daemon"
+    )]
+    LinkLayer {
+        /// Name of the server.
+        name: String,
+    },
     /// The port did not become Active in time.
     #[error(
         "port {number} of {node} is not active: expected a subnet manager, such as that of `ibfabric sim --sm`"

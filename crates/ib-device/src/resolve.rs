@@ -35,7 +35,7 @@ impl Device {
             return Ok(Path { mtu: path.mtu.min(most), ..path });
         }
         let found = match &mut self.link {
-            Link::Roce(_) => {
+            Link::Roce(_) | Link::Shared(_) => {
                 let (source, destination) = (gid_of(self.address), gid_of(address));
                 let route = Route { source, destination, is_global: true, ..Route::default() };
                 return Ok(Path { route, mtu: self.connection_mtu, p_key: PKey::DEFAULT });
@@ -70,7 +70,7 @@ impl Device {
     /// Fails if the simulator has disconnected.
     pub fn gid_of(&mut self, address: IpAddr) -> io::Result<Option<Gid>> {
         match &mut self.link {
-            Link::Roce(_) => Ok(Some(gid_of(address))),
+            Link::Roce(_) | Link::Shared(_) => Ok(Some(gid_of(address))),
             Link::Attached(attached) => attached.gid_of(address),
         }
     }
@@ -79,7 +79,7 @@ impl Device {
     /// completion with the same transaction ID. Returns `None` on Ethernet, which has no SA.
     pub fn query_path(&mut self, to: Gid, timing: Timing) -> Option<TransactionId> {
         match &mut self.link {
-            Link::Roce(_) => None,
+            Link::Roce(_) | Link::Shared(_) => None,
             Link::Attached(attached) => Some(attached.query_path(to, timing)),
         }
     }
@@ -94,7 +94,7 @@ impl Device {
         timing: Timing,
     ) -> Option<TransactionId> {
         match &mut self.link {
-            Link::Roce(_) => None,
+            Link::Roce(_) | Link::Shared(_) => None,
             Link::Attached(attached) => Some(attached.query(method, membership, mask, timing)),
         }
     }
@@ -102,7 +102,7 @@ impl Device {
     /// Returns the completion of the next SA query that has ended.
     pub fn poll_query(&mut self) -> Option<Completion> {
         match &mut self.link {
-            Link::Roce(_) => None,
+            Link::Roce(_) | Link::Shared(_) => None,
             Link::Attached(attached) => attached.poll_query(),
         }
     }
@@ -115,7 +115,7 @@ impl Device {
     /// Fails if the simulator has disconnected. Returns `Ok(None)` for an unknown name.
     pub fn find(&mut self, name: &str) -> io::Result<Option<IpAddr>> {
         match &mut self.link {
-            Link::Roce(_) => Ok(name.parse().ok()),
+            Link::Roce(_) | Link::Shared(_) => Ok(name.parse().ok()),
             Link::Attached(attached) => {
                 let place = attached.port.resolve(name).map_err(io::Error::other)?;
                 let gid = match place {

@@ -1,17 +1,33 @@
-//! Unix sockets with paths in the file system, and checks of the peer's user.
+//! Unix sockets with paths in the file system, checks of the peer's user, and inherited descriptors.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use rustix::fs::Mode;
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Uid, geteuid, umask};
 
 /// Maximum length of a socket path in bytes (unix(7)).
 const MAX_PATH: usize = 107;
+
+/// Lowest descriptors for [`inheritable`], in order of preference. The limit of descriptors may exclude the first ones.
+const LOWEST: [i32; 3] = [900, 200, 50];
+
+/// Duplicates a descriptor for a program that this process executes. The program keeps it open until the program and its
+/// child processes exit. The duplicate has a high number, because programs such as shells use low numbers.
+///
+/// # Errors
+/// Fails if the process has no free file descriptors.
+pub fn inheritable(file: &OwnedFd) -> io::Result<OwnedFd> {
+    let duplicate = LOWEST.iter().find_map(|&lowest| fcntl_dupfd_cloexec(file, lowest).ok());
+    let duplicate = duplicate.map_or_else(|| file.try_clone(), Ok)?;
+    fcntl_setfd(&duplicate, FdFlags::empty())?;
+    Ok(duplicate)
+}
 
 /// Returns true if the user is root or the user of this process. Only processes of these users are accepted as peers.
 pub fn is_trusted(user: Uid) -> bool {

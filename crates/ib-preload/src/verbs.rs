@@ -161,7 +161,8 @@ impl Verbs {
                 let options = AttachedOptions { class: None, ..AttachedOptions::new(port.clone()) };
                 Device::attach(&options)
             }
-            PortSetting::Roce(address) => Device::open(DeviceOptions::new(*address)),
+            PortSetting::Roce(address) => Device::open_or_share(DeviceOptions::new(*address), None),
+            PortSetting::Exclusive(address) => Device::open(DeviceOptions::new(*address)),
         };
         opened.map_err(|error: DeviceError| {
             print(&error.to_string());

@@ -205,7 +205,7 @@ impl Devices {
             if let Some(socket) = device.socket_mut() {
                 let Some(writes) = socket.begin_wait() else { return Ok(()) };
                 files.push(poll::watched(socket.as_fd(), writes));
-            } else if let Some(port) = device.attached() {
+            } else if let Some(port) = device.ring_port() {
                 files.extend(port.files().map(|file| poll::watched(file, false)));
             }
         }

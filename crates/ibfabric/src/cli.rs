@@ -10,6 +10,7 @@ pub mod capture;
 mod completions;
 mod examples;
 mod groups;
+pub mod hca;
 pub(crate) mod opensm;
 pub mod rdma;
 pub mod routing;
@@ -121,6 +122,9 @@ pub enum Command {
     /// Runs RDMA over RoCEv2 with a software HCA: server, ping tests and benchmarks.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
+    /// Shares an IP address of this machine among programs, each of which has an own HCA over RoCEv2.
+    #[command(after_long_help = examples_text("hca"))]
+    Hca(hca::HcaArgs),
     /// Runs an unmodified verbs program on a simulated fabric or over RoCEv2.
     #[command(after_long_help = examples_text("run"))]
     Run(run::RunArgs),

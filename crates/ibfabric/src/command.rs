@@ -8,6 +8,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod console;
 pub(crate) mod gen_fabric;
+pub(crate) mod hca;
 pub(crate) mod nbd;
 pub(crate) mod rdma;
 pub(crate) mod route;

@@ -59,6 +59,7 @@ pub fn main() -> ExitCode {
         cli::Command::Agent(args) => command::agent::run(&args, &mut output),
         cli::Command::Acme(args) => command::acme::run(&args, &mut output),
         cli::Command::Acm(args) => command::acm::run(args, &mut output),
+        cli::Command::Hca(args) => command::hca::run(&args, &mut output),
         cli::Command::Run(args) => command::run::run(&args, &mut output),
         cli::Command::Rdma(args) => command::rdma::run(&args, &mut output),
         cli::Command::Rtrs(args) => command::rtrs::run(&args, &mut output),

@@ -1,7 +1,7 @@
 use ib_types::{Gid, Guid, Mtu, ServiceLevel};
 
 use super::*;
-use crate::{AttachServer, ClientEvent, SLOTS};
+use crate::{AttachServer, ClientEvent, LinkLayer, SLOTS};
 
 fn details() -> PortDetails {
     PortDetails {
@@ -15,6 +15,7 @@ fn details() -> PortDetails {
         node: "host".to_owned(),
         addresses: vec!["10.0.0.1".parse().expect("the text is an IP address")],
         qpn_block: 1,
+        link_layer: LinkLayer::InfiniBand,
     }
 }
 

@@ -35,7 +35,24 @@ fn frame() -> impl Strategy<Value = (Frame, usize)> {
             let remote = Remote { lid, qpn, q_key, sl, p_key, path_bits, grh };
             (Frame::Datagram { remote, local_qpn, length }, MAD_LENGTH)
         });
-    prop_oneof![packet, datagram]
+    let numbers = (any::<u8>(), any::<u32>(), any::<u8>(), any::<u16>(), any::<bool>());
+    let ethernet = (any::<u128>(), any::<u128>(), numbers, 0..=MAX_PAYLOAD);
+    let ethernet = ethernet.prop_map(|(source, destination, numbers, length)| {
+        let (traffic_class, flow_label, hop_limit, source_port, is_weak) = numbers;
+        let route = Route {
+            source: Gid(source),
+            destination: Gid(destination),
+            is_global: true,
+            traffic_class,
+            flow_label,
+            hop_limit,
+            source_port,
+            is_weak,
+            ..Route::default()
+        };
+        (Frame::Ethernet { route }, length)
+    });
+    prop_oneof![packet, datagram, ethernet]
 }
 
 proptest! {
@@ -49,7 +66,7 @@ proptest! {
         let mut header = [0; HEADER];
         header[..32].copy_from_slice(&bytes);
         if sane {
-            header[2..8].copy_from_slice(&[0, 0, bytes[4] % 4, bytes[5] % 2, bytes[6] % 16, bytes[7]]);
+            header[2..8].copy_from_slice(&[0, 0, bytes[4] % 5, bytes[5] % 2, bytes[6] % 16, bytes[7]]);
         }
         if let Some((_, length)) = Frame::parse(&header) {
             prop_assert!(length <= MAX_PAYLOAD);

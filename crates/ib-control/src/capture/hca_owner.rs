@@ -65,6 +65,9 @@ pub fn link_of(device: &Device) -> Link {
         Some(socket) => {
             Link::Ethernet { own_port: socket.port(), peer_port: socket.sender.peer_port() }
         }
+        None if device.attached().is_none() => {
+            Link::Ethernet { own_port: device.port(), peer_port: device.port() }
+        }
         None => Link::Infiniband,
     }
 }

@@ -4,8 +4,8 @@
 //! MADs of the management classes that it has registered. If the HCA's process is killed, the port is Down until
 //! another HCA attaches. If the process itself detaches the HCA, the port state is unchanged.
 //!
-//! Several HCAs can share a port if they serve different management classes. Each HCA has a block of QP numbers, so
-//! that the destination QP number of a packet selects the HCA. All HCAs at the port receive multicast packets.
+//! Several HCAs can share a port if they serve different management classes. Each HCA has a block of QP numbers. The
+//! [`Demultiplexer`] of the port selects the HCA that gets a packet.
 //!
 //! An HCA has connections if it serves the CM class or no class. While the ring to such an HCA is full, packets for it
 //! wait at the port. If the ring to an HCA without connections is full, such as that of an ACM service, packets for it
@@ -15,14 +15,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use ib_attach::{AttachServer, BLOCKS, ClientEvent, Frame, ResolvedPort, SLOTS, qpn_block};
+use ib_attach::{
+    AttachServer, ClientEvent, Demultiplexer, Destination, Frame, ResolvedPort, SLOTS,
+};
 use ib_ibsim::server::Refused;
 use ib_link::Incoming;
+use ib_os::clock;
 use ib_sim::{Addresses, ClientId, Packet, Payload, Sim};
 use ib_topology::PortId;
 use ib_types::Instant;
 use ib_wire::mad::MgmtClass;
-use ib_wire::packet::Bth;
 
 use super::record::Recorder;
 use crate::error::DaemonError;
@@ -47,9 +49,6 @@ const TURN: usize = 64;
 
 /// Maximum number of messages of one process that are handled in one round of the event loop.
 const MOST_MESSAGES: usize = 16;
-
-/// Maximum number of management classes that an HCA can serve.
-const MOST_CLASSES: usize = 8;
 
 /// If the next event is due sooner than this, the simulator polls instead of sleeping, because the system's timers are
 /// too coarse.
@@ -78,7 +77,8 @@ pub(super) const fn file_of(key: usize) -> (usize, File) {
 pub(super) struct Adapters {
     server: AttachServer,
     adapters: BTreeMap<usize, Adapter>,
-    by_port: BTreeMap<PortId, Vec<usize>>,
+    /// The HCAs of each port to which an HCA has ever been attached.
+    by_port: BTreeMap<PortId, Demultiplexer>,
     by_client: BTreeMap<ClientId, usize>,
     /// HCAs that wait for a port of an embedded host, and ports that embedded hosts may use again; `None` if there are
     /// no embedded hosts.
@@ -226,13 +226,12 @@ impl Adapters {
                 self.by_client.remove(id);
             }
             let others = self.by_port.get_mut(&port).expect("the HCA is attached to the port");
-            others.retain(|other| *other != client);
+            others.remove(clock::now(), client);
             if !others.is_empty() {
                 detach(&clients, sim, recorder);
                 self.server.close(client);
                 return Ok(());
             }
-            self.by_port.remove(&port);
             record(recorder, sim, |it| it.port("close", port));
             sim.close(port);
             detach(&clients, sim, recorder);
@@ -272,8 +271,11 @@ impl Adapters {
                 sim.give_buffer(bytes);
                 return Ok(false);
             }
-            // Malformed frames are dropped, and so are loss notifications, which only the simulator may send.
-            Some(None | Some(Frame::Lost { .. })) => sim.give_buffer(bytes),
+            // Malformed frames are dropped, and so are packets over Ethernet, and loss notifications, which only the
+            // simulator may send.
+            Some(None | Some(Frame::Lost { .. } | Frame::Ethernet { .. })) => {
+                sim.give_buffer(bytes)
+            }
             Some(Some(Frame::Packet { slid, dlid, sl, grh })) => {
                 let payload = Payload::Transport(bytes);
                 let packet = Packet { slid, dlid, sl, grh, payload };
@@ -339,7 +341,8 @@ impl Adapters {
                 self.server.notify_port(client, &details);
             }
         }
-        let ports: Vec<PortId> = self.by_port.keys().copied().collect();
+        let used = self.by_port.iter().filter(|(_, hcas)| !hcas.is_empty());
+        let ports: Vec<PortId> = used.map(|(&port, _)| port).collect();
         for port in ports {
             moved |= self.hand_packets(sim, &mut recorder, port)?;
         }
@@ -362,36 +365,35 @@ impl Adapters {
     ) -> Result<bool, DaemonError> {
         let Self { server, adapters, by_port, overflowed, .. } = self;
         let here = &by_port[&port];
+        let Some(first) = here.clients().next() else { return Ok(false) };
         let mut moved = false;
         // Loss notifications do not change the fabric, so they are not recorded. All HCAs at the port receive them,
         // because only an HCA knows whether it has sent the packet.
-        while server.has_room(here[0])
+        while server.has_room(first)
             && let Some(lost) = sim.next_loss(port)
         {
             let (node, number) = sim.place(lost.port);
             let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
             let Packet { slid, dlid, sl, grh, payload } = lost.packet;
             let news = Frame::loss_report(&why, &payload.to_bytes(), lost.length);
-            for &client in here {
+            for client in here.clients() {
                 server.put(client, Frame::Lost { slid, dlid, sl, grh }, &news);
             }
             moved = true;
         }
         let mut taken = 0;
         while let Some(packet) = sim.peek_packet(port) {
-            // A packet to a QP number outside all blocks is passed to the first HCA at the port, which drops and counts
-            // it.
-            let has_target = here.iter().any(|client| is_for(packet, adapters[client].block));
-            let is_target = |client: &usize| {
-                if has_target { is_for(packet, adapters[client].block) } else { *client == here[0] }
-            };
             let waits =
-                |client: &usize| adapters[client].has_connections() && !server.has_room(*client);
-            if here.iter().any(|client| is_target(client) && waits(client)) {
+                |client: usize| adapters[&client].has_connections() && !server.has_room(client);
+            let destination = destination(here, packet);
+            let is_waiting = match destination {
+                Destination::One(client) => waits(client),
+                Destination::All => here.clients().any(waits),
+                Destination::None => false,
+            };
+            if is_waiting {
                 break;
             }
-            let targets: [bool; BLOCKS as usize] =
-                std::array::from_fn(|place| here.get(place).is_some_and(is_target));
             if taken == 0
                 && let Some(recorder) = recorder
             {
@@ -401,9 +403,15 @@ impl Adapters {
             taken += 1;
             let Packet { slid, dlid, sl, grh, payload } = packet;
             if let Payload::Transport(bytes) = payload {
-                for (&client, _) in here.iter().zip(targets).filter(|(_, is_target)| *is_target) {
+                let mut put = |client| {
                     let frame = Frame::Packet { slid, dlid, sl, grh };
                     *overflowed += u64::from(!server.put(client, frame, &bytes));
+                };
+                match destination {
+                    Destination::One(client) => put(client),
+                    Destination::All => here.clients().for_each(put),
+                    // The first HCA at the port drops the packet, and counts it.
+                    Destination::None => put(first),
                 }
                 sim.give_buffer(bytes);
             }
@@ -462,12 +470,6 @@ impl Adapters {
 }
 
 impl Adapter {
-    /// Returns true if this HCA serves one of the given classes, so that another HCA for these classes cannot share its
-    /// port.
-    fn conflicts(&self, classes: &[MgmtClass]) -> bool {
-        self.classes.iter().any(|class| classes.contains(class))
-    }
-
     /// Returns true if the HCA has connections: it serves the CM class, or no class, as the HCA of a verbs program
     /// does.
     fn has_connections(&self) -> bool {
@@ -481,11 +483,12 @@ impl Adapter {
     }
 }
 
-/// Returns true if a packet is multicast, or if its destination QP number is in the given block of QP numbers.
-fn is_for(packet: &Packet, block: u8) -> bool {
-    let Payload::Transport(bytes) = &packet.payload else { return false };
-    let destination = bytes.first_chunk().map(|header| Bth::parse(header).destination);
-    packet.is_multicast() || destination.is_some_and(|qpn| qpn_block(block).contains(qpn))
+/// Returns the HCAs that get a packet.
+fn destination(hcas: &Demultiplexer, packet: &Packet) -> Destination {
+    match &packet.payload {
+        Payload::Transport(bytes) => hcas.destination(bytes, packet.is_multicast()),
+        _ => Destination::None,
+    }
 }
 
 impl AsFd for Adapters {

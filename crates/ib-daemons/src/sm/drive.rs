@@ -65,7 +65,7 @@ pub fn run(options: &ManagerOptions, out: &mut Report<'_>) -> Result<Verdict, Da
         log.line_unless_said(INFO, note);
     }
     let result = manage(options, &log, out, || match starting {
-        Some(starting) => starting.finish().map_err(failed),
+        Some(starting) => starting.finish(None).map_err(failed),
         None => Ok(()),
     });
     if let Err(DaemonError::Failed(message)) = &result {

@@ -17,7 +17,8 @@ pub struct HcaConfig {
     pub active_mtu: Mtu,
     /// Maximum number of packets in flight per connection, 8 to 4,194,304.
     pub window: u32,
-    /// Maximum number of objects of each of these kinds: PDs, CQs, SRQs, address handles, queue pairs.
+    /// Maximum number of objects of each of these kinds: PDs, CQs, SRQs, address handles, queue pairs. [`Self::max_qp`] also limits
+    /// the number of queue pairs.
     pub max_objects: usize,
     /// Maximum number of memory regions.
     pub max_mr: usize,
@@ -52,13 +53,29 @@ impl HcaConfig {
         }
     }
 
+    /// Returns the maximum number of queue pairs: `max_objects`, at most half of the queue pair numbers of `qpns`. So a
+    /// free number is found after few random draws.
+    #[must_use]
+    pub fn max_qp(&self) -> usize {
+        self.max_objects.min(self.qpns.count() / 2)
+    }
+
     /// Checks that a table has room for one more object.
     pub(super) fn check_count<T>(
         &self,
         table: &Table<T>,
         objects: &'static str,
     ) -> Result<(), CreateError> {
-        let most = self.max_objects.min(MOST);
+        Self::check_room(table, objects, self.max_objects)
+    }
+
+    /// Checks that a table with at most `most` objects has room for one more object.
+    pub(super) fn check_room<T>(
+        table: &Table<T>,
+        objects: &'static str,
+        most: usize,
+    ) -> Result<(), CreateError> {
+        let most = most.min(MOST);
         if table.len() < most { Ok(()) } else { Err(CreateError::Full { objects, most }) }
     }
 
@@ -101,6 +118,12 @@ impl QpnBlock {
             "`bits` is at most 8, and `upper` fits into `bits` bits"
         );
         Self { upper, bits }
+    }
+
+    /// Returns the number of queue pair numbers in the block.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        1 << (24 - self.bits)
     }
 
     /// Returns true if a number is in the block.

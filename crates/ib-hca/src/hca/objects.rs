@@ -7,7 +7,7 @@ use ib_types::{Instant, Qpn};
 use rand::Rng;
 
 use super::Hca;
-use super::config::check_limit;
+use super::config::{HcaConfig, check_limit};
 use crate::completion::Cq;
 use crate::error::{CreateError, DestroyError, ResizeError};
 use crate::id::{AhId, CqId, MrId, MwId, PdId, QpId, SrqId};
@@ -301,7 +301,7 @@ impl Hca {
     /// Fails if the PD, a CQ or the SRQ does not exist, or if a limit of the HCA is exceeded.
     pub fn create_qp(&mut self, pd: PdId, init: &QpInitAttr) -> Result<QpId, CreateError> {
         self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
-        self.config.check_count(&self.qps, "queue pairs")?;
+        HcaConfig::check_room(&self.qps, "queue pairs", self.config.max_qp())?;
         let config = &self.config;
         let cap = &init.cap;
         check_limit("max_send_wr", cap.max_send_wr, config.max_qp_wr)?;

@@ -7,7 +7,7 @@
 //! request as unsignaled, its successful completion is dropped here.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 
 use ib_device::{Device, DeviceEvent};
 use ib_hca::{
@@ -59,11 +59,7 @@ impl Adapter {
     /// Returns the descriptors of the link, which are readable if packets have arrived. Unused
     /// array elements are -1.
     pub(super) fn descriptors(&self) -> [i32; 2] {
-        match (self.device.attached(), self.device.socket()) {
-            (Some(port), _) => port.files().map(|file| file.as_raw_fd()),
-            (None, Some(socket)) => [socket.as_fd().as_raw_fd(), -1],
-            (None, None) => [-1, -1],
-        }
+        self.device.files().map(|file| file.map_or(-1, |file| file.as_raw_fd()))
     }
 
     /// Processes all queues of the device once: takes requests from the rings, processes packets,
@@ -236,6 +232,21 @@ impl Adapter {
         let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
         // The error is ignored: if the queue pair is destroyed, it has no requests to flush.
         let _ = self.device.hca().modify_qp(clock::now(), qp, &attr);
+    }
+
+    /// Moves all queue pairs to state `Err` after the link has failed. So all outstanding requests complete, and a
+    /// program that polls for a completion does not wait forever.
+    pub(super) fn fail_all(&mut self, objects: &mut Objects) {
+        let qps: Vec<(u32, QpId)> =
+            objects.qps.iter_mut().map(|(handle, _, qp)| (handle, qp.id)).collect();
+        for &(_, qp) in &qps {
+            self.fail(qp);
+        }
+        self.take_receives(objects);
+        for &(handle, _) in &qps {
+            self.take_sends(objects, handle);
+        }
+        self.settle(objects);
     }
 
     /// Moves the completions of the engine into the rings.

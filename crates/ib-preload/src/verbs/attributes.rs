@@ -33,7 +33,7 @@ pub(super) fn device(config: &HcaConfig, p_keys: usize) -> DeviceAttributes {
         // The vendor ID is that of rxe, because this project has no OUI.
         vendor_id: 0xff_ffff,
         page_size_cap: 0xffff_f000,
-        max_qp: objects,
+        max_qp: most(config.max_qp()),
         max_qp_wr: config.max_qp_wr,
         device_cap_flags: CAPABILITIES,
         max_sge: config.max_sge,

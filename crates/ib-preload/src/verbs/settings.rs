@@ -9,8 +9,10 @@ use ib_attach::AttachOptions;
 pub(crate) enum PortSetting {
     /// A port of a running simulator.
     Attached(AttachOptions),
-    /// An IP address of this machine, for RoCEv2.
+    /// An IP address of this machine, for RoCEv2. If an HCA daemon serves the address, the device shares it.
     Roce(IpAddr),
+    /// An IP address of this machine that only this process uses, for RoCEv2.
+    Exclusive(IpAddr),
 }
 
 /// Settings of the device.
@@ -23,7 +25,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the environment variables. `IBFABRIC_ATTACH` and `IBFABRIC_NODE`, or `IBFABRIC_ROCE`,
-    /// specify the port; `IBFABRIC_DEVICE` specifies the name. Returns `None` if no port is
+    /// specify the port; `IBFABRIC_EXCLUSIVE` excludes other processes from an IP address. `IBFABRIC_DEVICE` specifies the name. Returns `None` if no port is
     /// specified.
     ///
     /// # Errors
@@ -33,22 +35,29 @@ impl Settings {
     }
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
-        let port =
-            match (variable("IBFABRIC_ATTACH"), variable("IBFABRIC_ROCE")) {
-                (Some(_), Some(_)) => {
-                    return Err("IBFABRIC_ATTACH and IBFABRIC_ROCE exclude each other".to_owned());
+        let port = match (variable("IBFABRIC_ATTACH"), variable("IBFABRIC_ROCE")) {
+            (Some(_), Some(_)) => {
+                return Err("IBFABRIC_ATTACH and IBFABRIC_ROCE exclude each other".to_owned());
+            }
+            (Some(name), None) => {
+                PortSetting::Attached(AttachOptions { name, node: variable("IBFABRIC_NODE") })
+            }
+            (None, Some(address)) => {
+                let parsed = address
+                    .parse()
+                    .map_err(|_| format!("IBFABRIC_ROCE is {address:?}, expected an IP address"))?;
+                match variable("IBFABRIC_EXCLUSIVE").as_deref() {
+                    None | Some("") => PortSetting::Roce(parsed),
+                    Some("1") => PortSetting::Exclusive(parsed),
+                    Some(other) => {
+                        return Err(format!(
+                            "IBFABRIC_EXCLUSIVE is {other:?}, expected 1 or an empty value"
+                        ));
+                    }
                 }
-                (Some(name), None) => {
-                    PortSetting::Attached(AttachOptions { name, node: variable("IBFABRIC_NODE") })
-                }
-                (None, Some(address)) => {
-                    let parsed = address.parse();
-                    PortSetting::Roce(parsed.map_err(|_| {
-                        format!("IBFABRIC_ROCE is {address:?}, expected an IP address")
-                    })?)
-                }
-                (None, None) => return Ok(None),
-            };
+            }
+            (None, None) => return Ok(None),
+        };
         let device = variable("IBFABRIC_DEVICE").unwrap_or_else(|| "rxe0".to_owned());
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
         if device.is_empty()

@@ -109,10 +109,13 @@ fn lock(verbs: &Verbs) -> std::sync::MutexGuard<'_, State> {
     verbs.state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Handles an error of the link: prints it, reports to all contexts that the device has failed, and
-/// closes the device.
+/// Handles an error of the link: prints it, flushes all queue pairs, reports to all contexts that the device has failed,
+/// and closes the device.
 fn fail(state: &mut State, message: &str) {
     print(message);
+    if let Some(adapter) = &mut state.adapter {
+        adapter.fail_all(&mut state.objects);
+    }
     adapter::report_fatal(&mut state.objects);
     state.close();
 }

@@ -125,6 +125,16 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
     ibfabric rdma bw 127.0.0.1 --from 127.0.0.2 --size 1048576",
             ),
         ],
+        "hca" => &[
+            (
+                "Share an address among programs until a signal stops the daemon:",
+                "ibfabric hca --roce 127.0.0.1",
+            ),
+            (
+                "Share an address in the background as long as programs use it:",
+                "ibfabric hca --roce 127.0.0.1 --background --exit-idle 60 --log-file hca.log",
+            ),
+        ],
         "run" => &[
             (
                 "A ping-pong of libibverbs between two nodes of a running simulator:",
@@ -132,9 +142,9 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
     ibfabric run --attach lab --node host-1 -- ibv_rc_pingpong localhost",
             ),
             (
-                "The same program over RoCEv2, between two addresses of this machine:",
+                "The same program over RoCEv2, at one address of this machine:",
                 "ibfabric run --roce 127.0.0.1 -- ibv_rc_pingpong -g 0 &
-    ibfabric run --roce 127.0.0.2 -- ibv_rc_pingpong -g 0 localhost",
+    ibfabric run --roce 127.0.0.1 -- ibv_rc_pingpong -g 0 localhost",
             ),
         ],
         "rtrs" => &[

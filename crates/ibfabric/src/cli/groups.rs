@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 pub(super) const GROUPS: [(&str, &[&str]); 6] = [
     ("Fabric", &["gen", "route", "check", "sim"]),
     ("Management", &["sm", "acm", "acme"]),
-    ("Data", &["rdma", "rtrs", "nbd", "run"]),
+    ("Data", &["rdma", "rtrs", "nbd", "run", "hca"]),
     ("Diagnosis", &["tracer", "agent", "capture"]),
     ("Whole stack", &["up", "selftest"]),
     ("Shell", &["completions", "help"]),

@@ -18,9 +18,16 @@ pub struct RunArgs {
     /// than the first [default: first host].
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach", conflicts_with = "roce")]
     pub node: Option<String>,
-    /// Gives the program an HCA that uses RoCEv2 over UDP at this IP address of this machine.
+    /// Gives the program an HCA that uses RoCEv2 over UDP at this IP address of this machine. Several programs can
+    /// share the address through an HCA daemon (`ibfabric hca`), which is started if there is none.
     #[arg(long, value_name = "ADDR")]
     pub roce: Option<IpAddr>,
+    /// Gives the program the address for itself, without an HCA daemon.
+    #[arg(long, requires = "roce")]
+    pub exclusive: bool,
+    /// Appends the messages of an HCA daemon that this command starts to this file [default: messages are discarded].
+    #[arg(long, value_name = "FILE", requires = "roce", conflicts_with_all = ["exclusive", "env"])]
+    pub hca_log: Option<PathBuf>,
     /// Name of the program's HCA, as `ibv_devices` shows it.
     #[arg(long, value_name = "NAME", default_value = "rxe0", value_parser = device_name)]
     pub device: String,

@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ib_attach::{AttachOptions, locate};
+use ib_os::unix::inheritable;
 
 use crate::cli::run::RunArgs;
 use crate::cli::values::simulator;
+use crate::command::hca::hold_or_start;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
 
@@ -21,10 +23,11 @@ use crate::output::Output;
 const LIBRARY: &str = "libib_preload.so";
 
 /// Environment variables that the preload library reads. If another `ibfabric run` has set them, they are removed.
-const VARIABLES: [&str; 6] = [
+const VARIABLES: [&str; 7] = [
     "IBFABRIC_ATTACH",
     "IBFABRIC_NODE",
     "IBFABRIC_ROCE",
+    "IBFABRIC_EXCLUSIVE",
     "IBFABRIC_DEVICE",
     "IBSIM_SOCKNAME",
     "SIM_HOST",
@@ -35,6 +38,14 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> 
     if args.env {
         return print(&environment, out);
     }
+    let _connection = match args.roce.filter(|_| !args.exclusive) {
+        Some(address) => {
+            let unset = [&VARIABLES[..], &["LD_PRELOAD"]].concat();
+            let connection = hold_or_start(address, args.hca_log.as_deref(), &unset)?;
+            Some(inheritable(&connection).map_err(Failure::unusable)?)
+        }
+        None => None,
+    };
     let (program, arguments) = args.program.split_first().expect("clap requires a program");
     out.flush()?;
     let mut command = Command::new(program);
@@ -68,6 +79,9 @@ fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure>
             Failure::Unusable(format!("{address} is not an address of this machine: {error}"))
         })?;
         variables.push(("IBFABRIC_ROCE", address.to_string().into()));
+        if args.exclusive {
+            variables.push(("IBFABRIC_EXCLUSIVE", "1".into()));
+        }
     }
     variables.push(("IBFABRIC_DEVICE", args.device.clone().into()));
     variables.push(("LD_PRELOAD", preload(&library(args)?)));

@@ -1,14 +1,15 @@
 //! Admission of other processes' HCAs to ports, including ports of embedded hosts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use ib_attach::BLOCKS;
+use ib_attach::{AdmissionError, Demultiplexer};
+use ib_os::clock;
 use ib_sim::{ClientOptions, Sim};
 use ib_topology::PortId;
 use ib_wire::mad::MgmtClass;
 
 use super::ports::{PortAttributes, details, locate};
-use super::{Adapter, Adapters, Context, MOST_CLASSES, detach, record};
+use super::{Adapter, Adapters, Context, detach, record};
 use crate::error::DaemonError;
 use crate::message::say;
 
@@ -52,7 +53,8 @@ impl Adapters {
     pub(in crate::sim) fn poll_released(&mut self) -> Option<PortId> {
         let released = &mut self.embedded.as_mut()?.released;
         // A port is skipped if an HCA has attached to it since it was released.
-        std::iter::from_fn(|| released.pop_front()).find(|port| !self.by_port.contains_key(port))
+        let by_port = &self.by_port;
+        std::iter::from_fn(|| released.pop_front()).find(|port| !is_used(by_port, *port))
     }
 
     /// Returns true if a process waits for a port of an embedded host.
@@ -97,13 +99,8 @@ impl Adapters {
                 "there is no port {name:?}: expected NODE, NODE:PORT, an address, a GID or a LID"
             )));
         };
-        if classes.len() > MOST_CLASSES {
-            let count = classes.len();
-            let reason = format!("{count} classes: expected at most {MOST_CLASSES}");
-            return Ok(Admission::Refused(reason));
-        }
         if let Some(embedded) = &mut self.embedded
-            && !self.by_port.contains_key(&port)
+            && !is_used(&self.by_port, port)
         {
             embedded.claims.push_back(PortClaim { client, classes: classes.to_vec(), port });
             return Ok(Admission::Claimed);
@@ -123,7 +120,7 @@ impl Adapters {
         cx: &mut Context<'_>,
     ) -> Result<Result<(), String>, DaemonError> {
         let result = self.try_attach(client, port, classes, cx)?;
-        if result.is_err() && !self.by_port.contains_key(&port) {
+        if result.is_err() && !is_used(&self.by_port, port) {
             self.release(port);
         }
         Ok(result)
@@ -149,17 +146,17 @@ impl Adapters {
             let (node, number) = sim.place(port);
             format!("port {number} of {}", sim.node_name(node))
         };
-        let others = self.by_port.get(&port).map_or(&[][..], Vec::as_slice);
-        let others: Vec<&Adapter> = others.iter().map(|other| &self.adapters[other]).collect();
-        if let Some(other) = others.iter().find(|other| other.conflicts(classes)) {
-            let what = if other.has_connections() { "an HCA" } else { "a service" };
-            return Ok(Err(format!("{} has {what} already", name(sim))));
-        }
-        let is_free = |block: &u8| others.iter().all(|other| other.block != *block);
-        let Some(block) = (0..BLOCKS).find(is_free) else {
-            return Ok(Err(format!("{} has {BLOCKS} HCAs already", name(sim))));
+        let hcas = self.by_port.entry(port).or_default();
+        let is_first = hcas.is_empty();
+        let block = match hcas.admit(clock::now(), client, classes) {
+            Ok(block) => block,
+            Err(AdmissionError::ClassInUse { client, .. }) => {
+                let has_connections = self.adapters[&client].has_connections();
+                let what = if has_connections { "an HCA" } else { "a service" };
+                return Ok(Err(format!("{} has {what} already", name(sim))));
+            }
+            Err(error) => return Ok(Err(format!("{}: {error}", name(sim)))),
         };
-        let is_first = others.is_empty();
         let mut clients = Vec::new();
         // An HCA without classes gets one simulator client, for its SA path queries.
         let client_classes = if classes.is_empty() {
@@ -176,6 +173,7 @@ impl Adapters {
                 }
                 Err(error) => {
                     detach(&clients, sim, recorder);
+                    hcas.remove(clock::now(), client);
                     return Ok(Err(error.to_string()));
                 }
             }
@@ -196,9 +194,9 @@ impl Adapters {
                 sim.close(port);
             }
             detach(&clients, sim, recorder);
+            hcas.remove(clock::now(), client);
             return Ok(Err(format!("the simulator cannot attach the HCA: {error}")));
         }
-        self.by_port.entry(port).or_default().push(client);
         self.by_client.extend(clients.iter().map(|&id| (id, client)));
         let classes = classes.to_vec();
         let adapter = Adapter { port, classes, clients, block, reported, is_full: false };
@@ -220,15 +218,11 @@ impl Adapters {
         if adapter.classes.contains(&class) {
             return Ok(());
         }
-        if adapter.classes.len() >= MOST_CLASSES {
-            return Err(format!("the HCA serves {MOST_CLASSES} classes already"));
-        }
-        let others = self.by_port.get(&port).into_iter().flatten();
-        if others.map(|other| &self.adapters[other]).any(|other| other.conflicts(&[class])) {
+        let hcas = self.by_port.get_mut(&port).expect("the HCA is attached to the port");
+        hcas.add_class(client, class).map_err(|error| {
             let (node, number) = cx.sim.place(port);
-            let node = cx.sim.node_name(node);
-            return Err(format!("another HCA at port {number} of {node} serves class {class}"));
-        }
+            format!("port {number} of {}: {error}", cx.sim.node_name(node))
+        })?;
         let options = ClientOptions { class: Some(class), ..ClientOptions::default() };
         let id = cx.sim.attach(port, options).map_err(|error| error.to_string())?;
         record(&mut cx.recorder, cx.sim, |it| it.attach(id, port, options));
@@ -238,6 +232,11 @@ impl Adapters {
         adapter.classes.push(class);
         Ok(())
     }
+}
+
+/// Returns true if an HCA is attached to a port.
+fn is_used(by_port: &BTreeMap<PortId, Demultiplexer>, port: PortId) -> bool {
+    by_port.get(&port).is_some_and(|hcas| !hcas.is_empty())
 }
 
 #[cfg(test)]
@@ -251,9 +250,11 @@ mod tests {
         adapters.set_embedded_hosts();
         let port = PortId(3);
         adapters.release(port);
-        adapters.by_port.insert(port, vec![1]);
+        let hcas = adapters.by_port.entry(port).or_default();
+        hcas.admit(clock::now(), 1, &[]).expect("the port has no HCA");
         assert_eq!(adapters.poll_released(), None);
-        adapters.by_port.remove(&port);
+        let hcas = adapters.by_port.entry(port).or_default();
+        hcas.remove(clock::now(), 1);
         adapters.release(port);
         assert_eq!(adapters.poll_released(), Some(port));
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ib_attach::PortDetails;
+use ib_attach::{LinkLayer, PortDetails};
 use ib_link::LinkPort;
 use ib_sim::{Addresses, Sim};
 use ib_topology::PortId;
@@ -54,6 +54,7 @@ pub(super) fn details(
         node: sim.node_name(node).to_owned(),
         addresses: addresses.of(port).to_vec(),
         qpn_block,
+        link_layer: LinkLayer::InfiniBand,
     }
 }
 

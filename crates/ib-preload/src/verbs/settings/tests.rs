@@ -19,6 +19,14 @@ fn environment_selects_the_port() {
         settings.expect("the settings are valid").expect("a port is specified").device,
         "mlx5_0"
     );
+    let address = IpAddr::from([127, 0, 0, 1]);
+    for (value, expected) in
+        [("", PortSetting::Roce(address)), ("1", PortSetting::Exclusive(address))]
+    {
+        let settings = read(&[("IBFABRIC_ROCE", "127.0.0.1"), ("IBFABRIC_EXCLUSIVE", value)]);
+        let settings = settings.expect("the settings are valid").expect("a port is specified");
+        assert_eq!(settings.port, expected);
+    }
 }
 
 #[test]
@@ -29,6 +37,10 @@ fn invalid_values_are_named() {
             "IBFABRIC_ROCE is \"nowhere\", expected an IP address",
         ),
         (&[("IBFABRIC_ROCE", "::1"), ("IBFABRIC_ATTACH", "lab")], "exclude each other"),
+        (
+            &[("IBFABRIC_ROCE", "::1"), ("IBFABRIC_EXCLUSIVE", "yes")],
+            "IBFABRIC_EXCLUSIVE is \"yes\"",
+        ),
         (&[("IBFABRIC_ROCE", "::1"), ("IBFABRIC_DEVICE", "../x")], "IBFABRIC_DEVICE is \"../x\""),
     ] {
         let error = read(variables).expect_err("the value is invalid");

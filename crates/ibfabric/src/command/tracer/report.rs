@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
 
-use ib_daemons::text::counted;
+use ib_daemons::message::counted;
 use ib_tracer::{
     End, FabricModel, Hop, Judgement, NodeNumber, PacketFate, Stop, Target, Trace, TraceError,
     Tracer, Verdict,

@@ -1,0 +1,203 @@
+//! [`Demultiplexer`]: selects the HCA that gets a packet, among the HCAs that share a port. Sans-IO.
+//!
+//! | destination QPN of the packet | HCAs that get the packet |
+//! |---|---|
+//! | 0xffffff, or a multicast address | all |
+//! | 1 | the HCA that serves the management class of the MAD |
+//! | any other | the HCA whose block contains the QPN |
+//!
+//! A management class has one HCA. This also applies to communication management (CM): a CM shared by several HCAs
+//! would be selected by communication ID and service ID, in `Demultiplexer::gsi`.
+//!
+//! Peers of an HCA that has detached can retransmit packets to its queue pairs. Therefore, its block stays reserved for
+//! [`RESERVED`], and packets to it are dropped. Then the block is the last of the free blocks to be assigned again.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ib_types::{Instant, Qpn};
+use ib_wire::mad::MgmtClass;
+use ib_wire::packet::{Bth, Deth};
+
+use crate::protocol::{BLOCKS, qpn_block};
+
+/// Time for which the block of a detached HCA stays reserved.
+pub const RESERVED: Duration = Duration::from_secs(2);
+
+/// Maximum number of management classes that an HCA can serve.
+pub const MOST_CLASSES: usize = 8;
+
+/// Offset of the management class in a packet that contains a MAD.
+const CLASS: usize = Bth::LENGTH + Deth::LENGTH + 1;
+
+/// The HCAs that share a port, and their blocks of queue pair numbers. `client` is the server's key of an HCA.
+#[derive(Debug)]
+pub struct Demultiplexer {
+    /// The HCAs in the order of their admission.
+    members: Vec<Member>,
+    /// Client that has each block.
+    by_block: Box<[Option<usize>]>,
+    /// Blocks without a client, in the order of their assignment, and the time until which each is reserved.
+    free: VecDeque<(u8, Instant)>,
+}
+
+#[derive(Debug)]
+struct Member {
+    client: usize,
+    block: u8,
+    classes: Vec<MgmtClass>,
+}
+
+/// The HCAs that get a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// One HCA.
+    One(usize),
+    /// All HCAs of the port: the packet is multicast.
+    All,
+    /// No HCA: no block contains the destination QPN, or no HCA serves the management class.
+    None,
+}
+
+/// The reason why an HCA cannot share a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdmissionError {
+    /// Another HCA serves one of the management classes.
+    #[error("another HCA serves management class {:#04x}", class.0)]
+    ClassInUse {
+        /// The management class.
+        class: MgmtClass,
+        /// The other HCA.
+        client: usize,
+    },
+    /// The HCA serves too many management classes.
+    #[error("{found} management classes: expected at most {MOST_CLASSES}")]
+    Classes {
+        /// The number of classes.
+        found: usize,
+    },
+    /// All blocks of queue pair numbers are in use or reserved.
+    #[error(
+        "{used} HCAs are attached, and {reserved} blocks of queue pair numbers are reserved for {} s each: expected one \
+         free block of {BLOCKS}",
+        RESERVED.as_secs()
+    )]
+    NoBlock {
+        /// Number of attached HCAs.
+        used: usize,
+        /// Number of blocks that are reserved since their HCAs detached.
+        reserved: usize,
+    },
+}
+
+impl Default for Demultiplexer {
+    fn default() -> Self {
+        Self {
+            members: Vec::new(),
+            by_block: vec![None; BLOCKS.into()].into(),
+            free: (0..=u8::MAX).map(|block| (block, Instant::ZERO)).collect(),
+        }
+    }
+}
+
+impl Demultiplexer {
+    /// Adds an HCA that serves the given management classes. Returns its block of queue pair numbers.
+    ///
+    /// # Errors
+    /// Fails if there are too many classes, if another HCA serves one of them, or if no block is free.
+    pub fn admit(
+        &mut self,
+        now: Instant,
+        client: usize,
+        classes: &[MgmtClass],
+    ) -> Result<u8, AdmissionError> {
+        if classes.len() > MOST_CLASSES {
+            return Err(AdmissionError::Classes { found: classes.len() });
+        }
+        for &class in classes {
+            if let Some(client) = self.server_of(class) {
+                return Err(AdmissionError::ClassInUse { class, client });
+            }
+        }
+        let Some((block, _)) = self.free.pop_front_if(|(_, until)| *until <= now) else {
+            let (used, reserved) = (self.members.len(), self.free.len());
+            return Err(AdmissionError::NoBlock { used, reserved });
+        };
+        self.by_block[usize::from(block)] = Some(client);
+        self.members.push(Member { client, block, classes: classes.to_vec() });
+        Ok(block)
+    }
+
+    /// Adds a management class to those that an attached HCA serves. An unknown HCA is ignored.
+    ///
+    /// # Errors
+    /// Fails if the HCA serves too many classes, or if another HCA serves the class.
+    pub fn add_class(&mut self, client: usize, class: MgmtClass) -> Result<(), AdmissionError> {
+        if let Some(client) = self.server_of(class).filter(|&other| other != client) {
+            return Err(AdmissionError::ClassInUse { class, client });
+        }
+        let member = self.members.iter_mut().find(|member| member.client == client);
+        let Some(member) = member.filter(|member| !member.classes.contains(&class)) else {
+            return Ok(());
+        };
+        if member.classes.len() >= MOST_CLASSES {
+            return Err(AdmissionError::Classes { found: member.classes.len() + 1 });
+        }
+        member.classes.push(class);
+        Ok(())
+    }
+
+    /// Removes an HCA that has detached.
+    pub fn remove(&mut self, now: Instant, client: usize) {
+        let Some(place) = self.members.iter().position(|member| member.client == client) else {
+            return;
+        };
+        let Member { block, .. } = self.members.remove(place);
+        self.by_block[usize::from(block)] = None;
+        self.free.push_back((block, now + RESERVED));
+    }
+
+    /// Returns true if no HCA is attached.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Returns the attached HCAs in the order of their admission.
+    pub fn clients(&self) -> impl Iterator<Item = usize> {
+        self.members.iter().map(|member| member.client)
+    }
+
+    /// Returns the HCAs that get a packet. `packet` starts with the BTH. `is_multicast` is true if the packet has a
+    /// multicast address.
+    #[must_use]
+    pub fn destination(&self, packet: &[u8], is_multicast: bool) -> Destination {
+        let Some(header) = packet.first_chunk() else { return Destination::None };
+        let client = match Bth::parse(header).destination {
+            _ if is_multicast => return Destination::All,
+            Qpn::MULTICAST => return Destination::All,
+            Qpn::GSI => self.gsi(packet),
+            qpn => self.by_block[(qpn.get() >> (24 - BLOCKS.trailing_zeros())) as usize],
+        };
+        client.map_or(Destination::None, Destination::One)
+    }
+
+    /// Returns the HCA that gets a packet to queue pair 1.
+    fn gsi(&self, packet: &[u8]) -> Option<usize> {
+        self.server_of(MgmtClass(*packet.get(CLASS)?))
+    }
+
+    /// Returns the HCA that serves a management class.
+    fn server_of(&self, class: MgmtClass) -> Option<usize> {
+        let serves = |member: &&Member| member.classes.contains(&class);
+        self.members.iter().find(serves).map(|member| member.client)
+    }
+}
+
+const _: () = assert!(
+    BLOCKS == 1 << 8 && qpn_block(u8::MAX).contains(Qpn::MULTICAST),
+    "a block has a number of 8 bits, and the last block contains the multicast QPN"
+);
+
+#[cfg(test)]
+mod tests;
