@@ -37,6 +37,9 @@ _ibfabric() {
             ibfabric,gen)
                 cmd="ibfabric__subcmd__gen"
                 ;;
+            ibfabric,hca)
+                cmd="ibfabric__subcmd__hca"
+                ;;
             ibfabric,help)
                 cmd="ibfabric__subcmd__help"
                 ;;
@@ -195,6 +198,9 @@ _ibfabric() {
                 ;;
             ibfabric__subcmd__help,gen)
                 cmd="ibfabric__subcmd__help__subcmd__gen"
+                ;;
+            ibfabric__subcmd__help,hca)
+                cmd="ibfabric__subcmd__help__subcmd__hca"
                 ;;
             ibfabric__subcmd__help,help)
                 cmd="ibfabric__subcmd__help__subcmd__help"
@@ -521,7 +527,7 @@ _ibfabric() {
 
     case "${cmd}" in
         ibfabric)
-            opts="-q -v -h -V --quiet --verbose --help --version gen route check sim sm tracer agent rdma run rtrs nbd acm acme up selftest capture completions help"
+            opts="-q -v -h -V --quiet --verbose --help --version gen route check sim sm tracer agent rdma hca run rtrs nbd acm acme up selftest capture completions help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1586,8 +1592,34 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        ibfabric__subcmd__hca)
+            opts="-b -q -v -h --roce --allow-zero-checksum --exit-idle --background --log-file --quiet --verbose --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --roce)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --exit-idle)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         ibfabric__subcmd__help)
-            opts="gen route check sim sm tracer agent rdma run rtrs nbd acm acme up selftest capture completions help"
+            opts="gen route check sim sm tracer agent rdma hca run rtrs nbd acm acme up selftest capture completions help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1853,6 +1885,20 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help__subcmd__gen)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__hca)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -4075,7 +4121,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__run)
-            opts="-q -v -h --attach --node --roce --device --library --env --quiet --verbose --help"
+            opts="-q -v -h --attach --node --roce --exclusive --hca-log --device --library --env --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4090,6 +4136,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --roce)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hca-log)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -9,7 +9,7 @@
 //! A management class has one HCA. This also applies to communication management (CM): a CM shared by several HCAs
 //! would be selected by communication ID and service ID, in `Demultiplexer::gsi`.
 //!
-//! Peers of an HCA that has detached can retransmit packets to its queue pairs. Therefore, its block stays reserved for
+//! Peers of an HCA that has detached can retransmit packets to its queue pairs. Therefore, its block is reserved for
 //! [`RESERVED`], and packets to it are dropped. Then the block is the last of the free blocks to be assigned again.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use ib_wire::packet::{Bth, Deth};
 
 use crate::protocol::{BLOCKS, qpn_block};
 
-/// Time for which the block of a detached HCA stays reserved.
+/// Time for which the block of a detached HCA is reserved.
 pub const RESERVED: Duration = Duration::from_secs(2);
 
 /// Maximum number of management classes that an HCA can serve.
@@ -71,7 +71,7 @@ pub enum AdmissionError {
         client: usize,
     },
     /// The HCA serves too many management classes.
-    #[error("{found} management classes: expected at most {MOST_CLASSES}")]
+    #[error("{found} classes: expected at most {MOST_CLASSES}")]
     Classes {
         /// The number of classes.
         found: usize,

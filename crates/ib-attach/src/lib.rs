@@ -2,7 +2,7 @@
 //!
 //! A server has ports and an [`AttachServer`]; an HCA's process attaches to a port with [`AttachedPort`]. A simulator
 //! (`ibfabric sim`) has the ports of its fabric. An HCA daemon (`ibfabric hca`) has one port: an IP address of this
-//! machine, over RoCEv2. The text below says *simulator* for either server.
+//! machine, over RoCEv2. In the text below, *simulator* means either server.
 //!
 //! | module | contents |
 //! |---|---|

@@ -274,9 +274,9 @@ fn malformed_messages_do_not_affect_other_clients() {
             json!({ "hello": { "version": version, "node": "host-3", "classes": classes } });
         say(hello.to_string().as_bytes())
     };
-    assert!(hello(1, &[7]).contains("found version 1 of the protocol, expected 4"));
-    assert!(hello(4, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).contains("9 classes"));
-    assert!(hello(4, &[7]).contains("welcome"));
+    assert!(hello(1, &[7]).contains("found version 1 of the protocol, expected 5"));
+    assert!(hello(5, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).contains("9 classes"));
+    assert!(hello(5, &[7]).contains("welcome"));
     assert_eq!(say(b"nonsense"), "");
     assert_eq!(say(&[b'x'; 65_000]), "");
     assert_eq!(say(b"\"bye\""), "");

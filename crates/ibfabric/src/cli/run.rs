@@ -19,7 +19,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach", conflicts_with = "roce")]
     pub node: Option<String>,
     /// Gives the program an HCA that uses RoCEv2 over UDP at this IP address of this machine. Several programs can
-    /// share the address through an HCA daemon (`ibfabric hca`), which is started if there is none.
+    /// share the address through an HCA daemon (`ibfabric hca`), which is started if necessary.
     #[arg(long, value_name = "ADDR")]
     pub roce: Option<IpAddr>,
     /// Gives the program the address for itself, without an HCA daemon.

@@ -52,6 +52,9 @@ fn own_statuses(page: &str) -> Option<Vec<(u8, &'static str)>> {
         "ibfabric-capture" | "ibfabric-rdma" | "ibfabric-rtrs" => {
             all("No problems found.", "Problems found; see the page of each command.", UNUSABLE)
         }
+        "ibfabric-hca" => {
+            two("Stopped by a signal or for lack of users, or running in the background.")
+        }
         "ibfabric-acm" | "ibfabric-agent" => two("Stopped by a signal."),
         "ibfabric-rtrs-serve" => all("Stopped by a signal.", UNWRITTEN, UNUSABLE),
         "ibfabric-gen" => two("The file was written."),
@@ -190,7 +193,10 @@ fn own_statuses(page: &str) -> Option<Vec<(u8, &'static str)>> {
         }
         "ibfabric-run" => vec![
             (0, "The program has exited with status 0; every other status is that of the program."),
-            (2, "The command line is unusable, or there is no such simulator or node."),
+            (
+                2,
+                "The command line is unusable, there is no such simulator or node, or the address cannot be shared.",
+            ),
             (126, "The program cannot be run."),
             (127, "There is no such program."),
         ],

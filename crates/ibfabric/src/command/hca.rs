@@ -33,7 +33,7 @@ pub(crate) fn run(args: &HcaArgs, out: &mut Output) -> Result<Verdict, Failure> 
     }
 }
 
-/// Connects to the HCA daemon of an address. If there is none, starts one, without the environment variables `unset`.
+/// Connects to the HCA daemon of an address. If no daemon serves it, starts one, without the environment variables `unset`.
 /// The daemon exits shortly after the last process has closed its connections, including the returned one.
 pub(crate) fn hold_or_start(
     address: IpAddr,

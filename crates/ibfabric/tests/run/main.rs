@@ -4,37 +4,19 @@
 //! The programs come from the Debian packages ibverbs-utils, ibverbs-providers, rdmacm-utils, perftest, ucx-utils,
 //! openmpi-bin and python3-mpi4py. A missing program is reported and skipped.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 #[path = "../program/mod.rs"]
 mod program;
+#[path = "../program/verbs.rs"]
+mod verbs;
+
 mod rdmacm;
 
 use program::{Running, ibfabric, text};
-
-/// Returns the path of the preload library, which cargo builds with the tests.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of the test program is known");
-    test.parent().expect("the path has a parent").join("libib_preload.so")
-}
-
-/// Returns true if a program is installed.
-fn is_installed(program: &str) -> bool {
-    let found = ["/usr/bin", "/usr/sbin"].iter().any(|at| Path::new(at).join(program).exists());
-    if !found {
-        assert!(
-            std::env::var_os("IBFABRIC_ALL_PROGRAMS").is_none(),
-            "IBFABRIC_ALL_PROGRAMS is set, but {program} is not installed"
-        );
-        eprintln!(
-            "skipped: {program} is not installed (Debian: ibverbs-utils, rdmacm-utils, perftest, ucx-utils, openmpi-bin)"
-        );
-    }
-    found
-}
+use verbs::{is_installed, library, on};
 
 /// Starts a simulator of a fat tree.
 fn simulator(name: &str) -> (Running, tempfile::TempDir) {
@@ -47,13 +29,6 @@ fn simulator(name: &str) -> (Running, tempfile::TempDir) {
     assert!(made.success());
     let words = ["sim", fabric, "--name", name, "--sm", "--mtu", "4096"];
     (Running::ready(ibfabric(&words)), directory)
-}
-
-/// Returns the command that runs a program with the given port options.
-fn on(port: &[&str], words: &[&str]) -> Command {
-    let library = library();
-    let library = library.to_str().expect("the path is UTF-8");
-    ibfabric(&[&["run", "--library", library], port, &["--"], words].concat())
 }
 
 /// Runs a program as server and client, which exchange addresses over TCP. Returns the output of the client.
