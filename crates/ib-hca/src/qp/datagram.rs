@@ -15,6 +15,12 @@ use crate::trace::Message;
 /// Size in bytes of the GRH in front of a received datagram.
 const GRH: usize = 40;
 
+/// Protocol number of UDP in IP headers.
+const UDP: u8 = 17;
+
+/// Size of a UDP header in bytes.
+const UDP_HEADER: u16 = 8;
+
 /// Copies a datagram into the buffer of the next receive, and completes this receive.
 pub(super) fn receive(
     context: &QpContext,
@@ -79,15 +85,19 @@ pub(super) fn receive(
     hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event || has_failed);
 }
 
-/// Returns the GRH of a received datagram, whose transport headers, payload and ICRC have `length` bytes. For IPv4, it is 20
-/// zero bytes and an IPv4 header with a valid checksum (IBTA volume 1, annex 17).
+/// Returns the GRH of a received datagram, whose transport headers, payload and ICRC have `length` bytes. On Ethernet, it
+/// is the IP header of the packet: an IPv6 header whose payload is a UDP datagram, or 20 zero bytes and an IPv4 header with
+/// a valid checksum (IBTA volume 1, annex 17).
 fn grh(route: &Route, length: u16) -> [u8; GRH] {
     let Some((source, destination)) = v4(route.destination).zip(v4(route.source)) else {
+        // The sender has a LID only on InfiniBand.
+        let (next_header, payload_length) =
+            if route.dlid == 0 { (UDP, UDP_HEADER + length) } else { (Grh::NEXT_IS_BTH, length) };
         let header = Grh {
             traffic_class: route.traffic_class,
             flow_label: route.flow_label,
-            payload_length: length,
-            next_header: Grh::NEXT_IS_BTH,
+            payload_length,
+            next_header,
             hop_limit: route.hop_limit,
             source: route.destination,
             destination: route.source,
@@ -96,9 +106,10 @@ fn grh(route: &Route, length: u16) -> [u8; GRH] {
         return header.to_bytes();
     };
     let mut bytes = [0; GRH];
-    (bytes[20], bytes[21], bytes[28], bytes[29]) = (0x45, route.traffic_class, route.hop_limit, 17);
+    (bytes[20], bytes[21], bytes[28], bytes[29]) =
+        (0x45, route.traffic_class, route.hop_limit, UDP);
     // The total length, with the IPv4 and UDP headers.
-    bytes[22..24].copy_from_slice(&(20 + 8 + length).to_be_bytes());
+    bytes[22..24].copy_from_slice(&(20 + UDP_HEADER + length).to_be_bytes());
     bytes[32..36].copy_from_slice(&source);
     bytes[36..40].copy_from_slice(&destination);
     let checksum = ipv4_checksum(&bytes[20..]);
@@ -121,3 +132,6 @@ fn v4(gid: Gid) -> Option<[u8; 4]> {
     let mapped = bytes[..10].iter().all(|&byte| byte == 0) && bytes[10..12] == [0xff, 0xff];
     mapped.then(|| [bytes[12], bytes[13], bytes[14], bytes[15]])
 }
+
+#[cfg(test)]
+mod tests;
