@@ -48,22 +48,29 @@ const OWN_PORT: &str = "4792";
 const SPIN: &str = "--busy-poll-us 1000";
 
 /// Time limit of a program.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// An operation that is measured, with the program of each side.
 #[derive(Clone, Copy)]
-struct Row {
-    what: &'static str,
+pub(crate) struct Row {
+    pub(crate) what: &'static str,
     /// Name of the perftest program, without the prefix `ib_`.
-    theirs: &'static str,
+    pub(crate) theirs: &'static str,
     /// The subcommand of `ibfabric rdma`, and its operation.
-    ours: &'static str,
+    pub(crate) ours: &'static str,
     /// The arguments of both programs.
-    arguments: &'static str,
+    pub(crate) arguments: &'static str,
     is_latency: bool,
 }
 
-const ROWS: [Row; 4] = [
+impl Row {
+    /// Returns the option with which the perftest program reports Gbit/s; empty for a latency.
+    pub(crate) fn report(self) -> &'static str {
+        if self.is_latency { "" } else { "--report_gbits" }
+    }
+}
+
+pub(crate) const ROWS: [Row; 4] = [
     Row {
         what: "WRITE of 64 KiB, Gbit/s",
         theirs: "write_bw",
@@ -94,7 +101,7 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-type Failed = Box<dyn std::error::Error>;
+pub(crate) type Failed = Box<dyn std::error::Error>;
 
 pub(crate) fn run(args: &Args) -> TaskResult {
     let binary = release_binary()?;
@@ -134,7 +141,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
 }
 
 /// Runs a command in the guest. The command must succeed.
-fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
+pub(crate) fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
     let finished = guest.run(command, LIMIT)?;
     match finished.success() {
         true => Ok(finished.output),
@@ -142,23 +149,34 @@ fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
     }
 }
 
+/// Returns the command line of the perftest program on soft RoCE. Without a peer, it is that of the server.
+fn call_rxe(row: Row, peer: &str) -> String {
+    let Row { theirs, arguments, .. } = row;
+    format!("ib_{theirs} -R -d rxe0 -x 1 -F {} {arguments} {peer}", row.report())
+}
+
+/// Measures soft RoCE within the guest. Returns Gbit/s, or a latency in microseconds.
+pub(crate) fn rxe_within(guest: &Guest, row: Row) -> Result<f64, Failed> {
+    let server = guest.start(&call_rxe(row, ""))?;
+    guest.await_listener(18515, LIMIT)?;
+    let output = succeeds(guest, &call_rxe(row, &GUEST_V4.to_string()))?;
+    server.wait(LIMIT)?;
+    figure(&output, row)
+}
+
 /// Measures soft RoCE. Returns Gbit/s, or a latency in microseconds.
 fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
-    let Row { theirs, arguments, is_latency, .. } = row;
-    let report = if is_latency { "" } else { "--report_gbits" };
-    let call = |peer| format!("ib_{theirs} -R -d rxe0 -x 1 -F {report} {arguments} {peer}");
-    let output = if is_within {
-        let server = guest.start(&call(String::new()))?;
-        guest.await_listener(18515, LIMIT)?;
-        let output = succeeds(guest, &call(GUEST_V4.to_string()))?;
-        server.wait(LIMIT)?;
-        output
-    } else {
-        let server = beside(guest, binary, row, "4791")?;
-        let output = succeeds(guest, &call(BESIDE_V4.to_string()))?;
-        server.wait(LIMIT)?;
-        output
-    };
+    if is_within {
+        return rxe_within(guest, row);
+    }
+    let server = beside(guest, binary, row, "4791")?;
+    let output = succeeds(guest, &call_rxe(row, &BESIDE_V4.to_string()))?;
+    server.wait(LIMIT)?;
+    figure(&output, row)
+}
+
+/// Returns the result in the output of a perftest program: Gbit/s, or a latency in microseconds.
+pub(crate) fn figure(output: &str, row: Row) -> Result<f64, Failed> {
     // The last line that consists of numbers contains the message size, the number of iterations, and the results.
     let figures = output.lines().rev().find_map(|line| {
         let numbers: Option<Vec<f64>> =
@@ -166,7 +184,7 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
         numbers.filter(|numbers| numbers.len() >= 5)
     });
     let figures = figures.ok_or_else(|| format!("no results in {output}"))?;
-    Ok(if is_latency { figures[4] } else { figures[3] })
+    Ok(if row.is_latency { figures[4] } else { figures[3] })
 }
 
 /// Starts ibfabric's server on the machine that runs the guest. The server exits after one perftest client.
@@ -183,7 +201,7 @@ fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop:
 
 /// Measures the software HCA. Returns Gbit/s, or a latency in microseconds.
 fn own(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
-    let Row { ours, arguments, is_latency, .. } = row;
+    let Row { ours, arguments, .. } = row;
     let call = |peer, more| {
         format!("ibfabric rdma {ours} {arguments} {peer} --udp-port {OWN_PORT} {more} --json")
             .replace("lat --op", "lat --busy-poll-us 100 --op")
@@ -205,6 +223,11 @@ fn own(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
     };
     let report: Value =
         serde_json::from_str(&output).map_err(|error| format!("{error} in {output}"))?;
-    let found = if is_latency { &report["latency_us"]["p50"] } else { &report["gbit_per_s"] };
-    found.as_f64().ok_or_else(|| format!("no results in {output}").into())
+    rdma_figure(&report, row)
+}
+
+/// Returns the result in the report of `ibfabric rdma`: Gbit/s, or the median latency in microseconds.
+pub(crate) fn rdma_figure(report: &Value, row: Row) -> Result<f64, Failed> {
+    let found = if row.is_latency { &report["latency_us"]["p50"] } else { &report["gbit_per_s"] };
+    found.as_f64().ok_or_else(|| format!("no results in {report}").into())
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use conformance::clients::normal::{Allowed, Mask};
 use tempfile::TempDir;
 
-use crate::release_binary;
+use crate::{release_artifact, release_binary};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -34,6 +34,11 @@ impl Selection {
         self.only.is_empty() || self.only.iter().any(|text| name.contains(text.as_str()))
     }
 
+    /// Returns true if `--only` selects cases.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.only.is_empty()
+    }
+
     /// Returns the program to test.
     pub(crate) fn ibfabric(&self) -> Result<PathBuf> {
         match &self.binary {
@@ -42,6 +47,14 @@ impl Selection {
             }
             None => release_binary(),
         }
+    }
+
+    /// Returns the program to test. The preload library of `ibfabric run` is in the same directory.
+    pub(crate) fn ibfabric_with_library(&self) -> Result<PathBuf> {
+        if self.binary.is_none() {
+            release_artifact(&["--package", "ib-preload"], "ib_preload")?;
+        }
+        self.ibfabric()
     }
 
     /// Creates the output directory.
@@ -53,6 +66,7 @@ impl Selection {
             let directory = directory.display();
             return Err(format!("{directory}: expected a new or empty directory").into());
         }
+        fs::create_dir_all(&directory)?;
         Ok(Outputs { scratch, directory })
     }
 }
@@ -66,6 +80,12 @@ pub(crate) fn program_on_disk(program: &Path, disk: &Path) -> Result<()> {
     let length = fs::metadata(disk)?.len();
     fs::OpenOptions::new().write(true).open(disk)?.set_len(length.next_multiple_of(4096))?;
     Ok(())
+}
+
+/// Returns two loopback addresses that no other process uses, unless its process ID is alike.
+pub(crate) fn loopback_pair() -> Result<[String; 2]> {
+    let [high, low] = u16::try_from(std::process::id() % 0xfe00)?.to_be_bytes();
+    Ok([1, 2].map(|last| format!("127.{}.{low}.{last}", high + 1)))
 }
 
 /// The directory for the outputs of the programs.

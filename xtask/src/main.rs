@@ -10,6 +10,7 @@
 //! | `sm.rs` | `conformance sm`: runs `ibfabric sm` on both simulators, together with a real OpenSM |
 //! | `nbd.rs` | `conformance nbd`: tests NBD clients with ibfabric's block devices |
 //! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD between a guest's kernel and ibfabric |
+//! | `perftest.rs` | `conformance perftest`: perftest with `ibfabric run` at both ends |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on soft RoCE in a guest, and `ibfabric rdma` |
 //! | `guests.rs` | runs test cases in guests, for `rtrs.rs` and `rxe.rs` |
 //! | `up.rs` | `conformance up`: runs many real programs on `ibfabric up` while links are cut |
@@ -20,6 +21,7 @@
 //! | `bench_rtrs.rs` | `bench rtrs`: compares block devices of ibfabric, of nbdkit, and of a guest's kernel |
 //! | `bench_sim.rs` | `bench sim`: compares the times of OpenSM's bring-up on ibsim and on `ibfabric sim` |
 //! | `bench_sm.rs` | `bench sm`: compares the times in which OpenSM and `ibfabric sm` bring a fabric up |
+//! | `bench_verbs.rs` | `bench verbs`: compares perftest with `ibfabric run` and `ibfabric rdma` |
 //! | `running.rs` | a background process of a task |
 //! | `lines.rs` | a test: every `cargo xtask` command in the documents can be parsed |
 //! | `figures.rs` | a test: figures that documents quote are those of the benchmarks |
@@ -27,7 +29,7 @@
 //! | `anchors.rs` | the links and the anchors of a document |
 //! | `language.rs` | `check-language`, `sample-language`: counts idioms in comments, messages and documents |
 //! | `pictures.rs` | `pictures`: generates the pictures in README.md |
-//! | `pyverbs.rs`, `pyverbs.py` | `conformance pyverbs`: runs the tests of pyverbs with `ibfabric run` |
+//! | `pyverbs.rs` | `conformance pyverbs`: runs the tests of pyverbs with `ibfabric run`, and on soft RoCE in a guest |
 //! | `campaign.rs` | `campaign`: runs the fuzz targets for a given time, or tests with many random faults |
 //! | `campaign_sm.rs` | `campaign sm`: checks reachability and credit loops while links are cut |
 //! | `campaign_corruption.rs` | `campaign corruption`: a block device over a wire that corrupts packets |
@@ -47,6 +49,7 @@ mod bench_rdma;
 mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
+mod bench_verbs;
 mod book;
 mod campaign;
 mod campaign_corruption;
@@ -69,6 +72,7 @@ mod miri;
 mod nbd;
 mod package;
 mod paths;
+mod perftest;
 mod pictures;
 mod pyverbs;
 mod rtrs;
@@ -169,6 +173,9 @@ enum Peer {
     Rxe(rxe::Args),
     /// Runs the tests of pyverbs with `ibfabric run`, over RoCEv2 and on a simulated fabric.
     Pyverbs(pyverbs::Args),
+    /// Runs the programs of perftest with `ibfabric run` at both ends, over RoCEv2 and on a simulated fabric. With --all,
+    /// runs each program with all transport services and options.
+    Perftest(perftest::Args),
     /// Runs qemu-img, nbdcopy, nbdsh, fio and the ext4 tools on a device of `rtrs serve` and `nbd`.
     Nbd(nbd::Args),
     /// Boots a Linux guest with RTRS and RNBD. Runs `ibfabric rtrs` as client and server of the guest's kernel.
@@ -189,6 +196,8 @@ enum Bench {
     Sm(bench_sm::Args),
     /// Compares the speed of soft RoCE and `ibfabric rdma` in one guest. Runs of both alternate.
     Rdma(bench_rdma::Args),
+    /// Compares the speed of perftest with `ibfabric run` and of `ibfabric rdma`. Also measures soft RoCE in a guest.
+    Verbs(bench_verbs::Args),
     /// Measures how much a capture slows down a program. Runs with and without a capture alternate.
     Capture(bench_capture::Args),
     /// Compares block devices of `rtrs serve`, of nbdkit and of the Linux kernel's server.
@@ -216,9 +225,14 @@ fn main() -> ExitCode {
         Task::Conformance { peer: Peer::Acm(args) } => acm::run(&args),
         Task::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
         Task::Conformance { peer: Peer::Pyverbs(args) } => pyverbs::run(&args),
+        Task::Conformance { peer: Peer::Perftest(args) } => perftest::run(&args),
         Task::Conformance { peer: Peer::Nbd(args) } => nbd::run(&args),
         Task::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
         Task::Conformance { peer: Peer::Up(args) } => up::run(&args),
+        // A program that was built before is measured, however xtask itself was built.
+        Task::Bench { what: Bench::Verbs(args) } if args.binary.is_some() => {
+            bench_verbs::run(&args)
+        }
         Task::Bench { .. } if cfg!(debug_assertions) => {
             Err("found a debug build, expected a release build: use `cargo xtask bench`".into())
         }
@@ -226,6 +240,7 @@ fn main() -> ExitCode {
         Task::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Task::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
         Task::Bench { what: Bench::Rdma(args) } => bench_rdma::run(&args),
+        Task::Bench { what: Bench::Verbs(args) } => bench_verbs::run(&args),
         Task::Bench { what: Bench::Capture(args) } => bench_capture::run(&args),
         Task::Bench { what: Bench::Rtrs(args) } => bench_rtrs::run(&args),
         Task::Bench { what: Bench::Acm(args) } => bench_acm::run(&args),

@@ -1,34 +1,44 @@
-//! Runs Debian's tests of pyverbs with `ibfabric run`: over RoCEv2, and on a node of a simulated fabric.
+//! Runs Debian's tests of pyverbs with `ibfabric run`: over RoCEv2, and on a node of a simulated fabric. Compares the
+//! results with those of the kernel's soft RoCE, which `guest` has determined.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::cases::Selection;
-use crate::{TaskResult, release_artifact, root};
+use crate::running::Running;
+use crate::{TaskResult, root};
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+mod guest;
+
+type Failed = Box<dyn std::error::Error>;
+type Result<T> = std::result::Result<T, Failed>;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
     /// Writes the list of tests that have to pass, instead of comparing the results with it.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "guest")]
     write: bool,
+    /// Runs the tests on the kernel's soft RoCE in a guest instead, and writes the list of tests that pass there.
+    #[arg(long)]
+    guest: bool,
 }
 
 /// Directory of the tests in the Debian package python3-pyverbs.
 const TESTS: &str = "/usr/share/doc/rdma-core/tests";
 
+/// Debian's Python, to which Debian's pyverbs belongs.
+const PYTHON: &str = "/usr/bin/python3";
+
 /// The program that runs the tests.
-const RUNNER: &str = include_str!("pyverbs.py");
+const RUNNER: &str = include_str!("pyverbs/run.py");
 
 /// The tests that have to pass, by link layer.
 const EXPECTED: &str = "tests/conformance/pyverbs.txt";
@@ -43,6 +53,20 @@ const FAILING: [(&str, &str); 1] = [(
     "test_qpex.QpExTestCase.test_qp_ex_rc_atomic_write",
     "librxe offers ATOMIC WRITE, which neither ibfabric nor the soft RoCE of Linux 6.1 implements",
 )];
+
+/// Tests that pass on soft RoCE but are skipped here: the test, the link layers, and why.
+const DIFFERENT: [(&str, &[Layer], &str); 2] = [
+    (
+        "test_addr.AHTest.test_create_ah_roce",
+        &[Layer::Infiniband],
+        "the test needs the link layer Ethernet",
+    ),
+    (
+        "test_device.DeviceTest.test_query_gid_ex_bad_flow",
+        &Layer::ALL,
+        "the test needs an empty entry in the GID table, but the table of the device has one entry, which is in use",
+    ),
+];
 
 /// Maximum duration of the tests on one link layer.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -73,38 +97,42 @@ struct Outcome {
 
 pub(crate) fn run(args: &Args) -> TaskResult {
     let mut outputs = args.selection.outputs("pyverbs-")?;
-    let binary = args.selection.ibfabric()?;
-    let library = release_artifact(&["--package", "ib-preload"], "ib_preload")?;
     let tests = outputs.path().join("tests");
     unpack(Path::new(TESTS), &tests)?;
-    let lab = Lab { binary, library, directory: outputs.path().to_owned() };
+    if args.guest {
+        return guest::run(&tests, outputs.path()).inspect_err(|_| outputs.keep());
+    }
+    let binary = args.selection.ibfabric_with_library()?;
+    let lab = Lab { binary, directory: outputs.path().to_owned() };
     let mut passed = BTreeMap::<String, Vec<Layer>>::new();
     let mut failed = Vec::new();
     let mut table = String::new();
     for layer in Layer::ALL {
         let results = lab.run(layer)?;
-        let count = |kind: &str| results.values().filter(|it| it.outcome == kind).count();
-        writeln!(
-            table,
-            "{}: {} passed, {} skipped, {} failed",
-            layer.name(),
-            count("passed"),
-            count("skipped"),
-            count("failed")
-        )?;
-        let mut reasons = BTreeMap::<&str, u32>::new();
+        writeln!(table, "{}: {}", layer.name(), counts(&results))?;
         for (name, Outcome { outcome, reason }) in &results {
             match outcome.as_str() {
                 "passed" => passed.entry(name.clone()).or_default().push(layer),
-                "skipped" => *reasons.entry(reason).or_default() += 1,
+                "skipped" => {}
                 _ => match FAILING.iter().find(|(failing, _)| failing == name) {
                     Some((_, why)) => writeln!(table, "    1 failed, as expected: {why}")?,
                     None => failed.push(format!("{name} on {}: {reason}", layer.name())),
                 },
             }
         }
-        for (reason, count) in reasons {
-            writeln!(table, "  {count:3} skipped: {reason}")?;
+        table.push_str(&reasons(&results));
+        let on_rxe = guest::passed()?;
+        let is_equal = |name: &&String| results.get(*name).is_some_and(|it| it.outcome == "passed");
+        let (equal, unequal): (Vec<_>, Vec<_>) = on_rxe.iter().partition(is_equal);
+        writeln!(table, "  {} of {} tests that pass on soft RoCE", equal.len(), on_rxe.len())?;
+        for name in unequal {
+            match DIFFERENT.iter().find(|(test, on, _)| test == name && on.contains(&layer)) {
+                Some((.., why)) => writeln!(table, "    {name} is skipped: {why}")?,
+                None => failed.push(format!(
+                    "{name} passes on soft RoCE, but not with `ibfabric run` on {}",
+                    layer.name()
+                )),
+            }
         }
     }
     eprint!("{table}");
@@ -135,6 +163,35 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     }
     outputs.keep();
     Err(format!("pyverbs: {} failures", failed.len()).into())
+}
+
+/// Reads the results that the runner has written: one JSON line for each test.
+fn parse(text: &str) -> Result<BTreeMap<String, Outcome>> {
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        let text = |field: &str| line[field].as_str().unwrap_or_default().to_owned();
+        let reason = text("reason").lines().last().unwrap_or_default().to_owned();
+        let name = text("name").trim_start_matches("tests.").to_owned();
+        found.insert(name, Outcome { outcome: text("outcome"), reason });
+    }
+    Ok(found)
+}
+
+/// Returns how many tests passed, were skipped, and failed.
+fn counts(results: &BTreeMap<String, Outcome>) -> String {
+    let count = |kind: &str| results.values().filter(|it| it.outcome == kind).count();
+    let [passed, skipped, failed] = ["passed", "skipped", "failed"].map(count);
+    format!("{passed} passed, {skipped} skipped, {failed} failed")
+}
+
+/// Returns a table of the reasons why tests were skipped.
+fn reasons(results: &BTreeMap<String, Outcome>) -> String {
+    let mut reasons = BTreeMap::<&str, u32>::new();
+    for it in results.values().filter(|it| it.outcome == "skipped") {
+        *reasons.entry(&it.reason).or_default() += 1;
+    }
+    reasons.iter().map(|(reason, count)| format!("  {count:3} skipped: {reason}\n")).collect()
 }
 
 /// Reads the list of tests that have to pass.
@@ -180,10 +237,9 @@ fn unpack(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The programs under test, and the directory of their files.
+/// The program under test, and the directory of its files.
 struct Lab {
     binary: PathBuf,
-    library: PathBuf,
     directory: PathBuf,
 }
 
@@ -195,7 +251,7 @@ impl Lab {
         fs::write(&runner, RUNNER)?;
         let name = format!("pyverbs-{}", std::process::id());
         let _simulator = match layer {
-            Layer::Infiniband => Some(self.simulator(&name)?),
+            Layer::Infiniband => Some(Running::fat_tree(&self.binary, &self.directory, &name)?),
             Layer::Ethernet => None,
         };
         let port = match layer {
@@ -215,11 +271,9 @@ impl Lab {
         };
         let log = File::create(self.directory.join(format!("{}.log", layer.name())))?;
         command
-            .args(["run", "--library"])
-            .arg(&self.library)
+            .arg("run")
             .args(port)
-            // Debian's pyverbs belongs to Debian's Python.
-            .args(["--", "/usr/bin/python3"])
+            .args(["--", PYTHON])
             .args([&runner, &self.directory.join("tests"), &results])
             .args(["--dev", "rxe0"])
             .stdin(Stdio::null())
@@ -238,46 +292,6 @@ impl Lab {
         }
         let text = fs::read_to_string(&results)
             .map_err(|error| format!("{}: {error}; no test was run", results.display()))?;
-        let mut found = BTreeMap::new();
-        for line in text.lines() {
-            let line: Value = serde_json::from_str(line)?;
-            let text = |field: &str| line[field].as_str().unwrap_or_default().to_owned();
-            let reason = text("reason").lines().last().unwrap_or_default().to_owned();
-            let name = text("name").trim_start_matches("tests.").to_owned();
-            found.insert(name, Outcome { outcome: text("outcome"), reason });
-        }
-        Ok(found)
-    }
-
-    /// Starts a simulator of a fat tree with a subnet manager.
-    fn simulator(&self, name: &str) -> Result<Simulator> {
-        let net = self.directory.join("fabric.net");
-        let made =
-            Command::new(&self.binary).args(["gen", "fat-tree", "4", "-o"]).arg(&net).status()?;
-        if !made.success() {
-            return Err(format!("ibfabric gen: {made}").into());
-        }
-        let mut command = Command::new(&self.binary);
-        command.arg("sim").arg(&net).args(["--name", name, "--sm", "--mtu", "4096"]);
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().expect("standard output is piped");
-        let simulator = Simulator(child);
-        let mut line = String::new();
-        io::BufRead::read_line(&mut io::BufReader::new(output), &mut line)?;
-        match line.starts_with("READY") {
-            true => Ok(simulator),
-            false => Err("ibfabric sim has not printed READY".into()),
-        }
-    }
-}
-
-/// A running simulator. It is killed when this value is dropped.
-struct Simulator(Child);
-
-impl Drop for Simulator {
-    fn drop(&mut self) {
-        // The simulator may have exited already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        parse(&text)
     }
 }

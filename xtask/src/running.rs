@@ -1,6 +1,7 @@
 //! Background processes of xtask's tasks, which are killed when dropped.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A process that is killed when dropped.
@@ -20,6 +21,24 @@ impl Running {
         } else {
             Err(format!("{command:?} is not ready: {line}").into())
         }
+    }
+}
+
+impl Running {
+    /// Starts `ibfabric sim` of a fat tree with a subnet manager. The fabric file is written into `directory`.
+    pub(crate) fn fat_tree(
+        ibfabric: &Path,
+        directory: &Path,
+        name: &str,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        let net = directory.join("fabric.net");
+        let made =
+            Command::new(ibfabric).args(["gen", "fat-tree", "4", "-o"]).arg(&net).status()?;
+        if !made.success() {
+            return Err(format!("ibfabric gen: {made}").into());
+        }
+        let mut command = Command::new(ibfabric);
+        Self::ready(command.arg("sim").arg(&net).args(["--name", name, "--sm", "--mtu", "4096"]))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Tests RDMA programs in a guest with soft RoCE, with each other and with `ibfabric rdma`. If tshark is installed,
+//! Tests RDMA programs in a guest with soft RoCE, with each other, with `ibfabric rdma`, and with the same programs under
+//! `ibfabric run`. If tshark is installed,
 //! compares how `ibfabric capture read` and tshark read the captured packets.
 
 use conformance::rxe::cases::cases;
@@ -29,7 +30,7 @@ pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> TaskR
     let list = guests::selected_cases(cases(*self_test), selection)?;
     let mut outputs = selection.outputs("rxe-")?;
     let binary = match list.iter().any(|case| case.ours) {
-        true => Some(selection.ibfabric()?),
+        true => Some(selection.ibfabric_with_library()?),
         false => None,
     };
     let mut compared = tshark::Compared::default();

@@ -161,13 +161,30 @@ impl Verbs {
                 let options = AttachedOptions { class: None, ..AttachedOptions::new(port.clone()) };
                 Device::attach(&options)
             }
-            PortSetting::Roce(address) => Device::open_or_share(DeviceOptions::new(*address), None),
-            PortSetting::Exclusive(address) => Device::open(DeviceOptions::new(*address)),
+            PortSetting::Roce { address, is_exclusive, allow_zero_checksum } => {
+                let mut options = DeviceOptions::new(*address);
+                options.socket.allow_zero_checksum = *allow_zero_checksum;
+                if *is_exclusive {
+                    Device::open(options)
+                } else {
+                    Device::open_or_share(options, None)
+                }
+            }
         };
-        opened.map_err(|error: DeviceError| {
+        let mut device = opened.map_err(|error: DeviceError| {
             print(&error.to_string());
             Errno::NO_DEVICE
-        })
+        })?;
+        let mut was_reported = false;
+        device.on_zero_checksum(move |peer| {
+            if !std::mem::replace(&mut was_reported, true) {
+                print(&format!(
+                    "{peer}: packets with a UDP checksum of zero are dropped; Linux soft RoCE sends such packets, and \
+                     `ibfabric run --allow-zero-checksum` accepts them"
+                ));
+            }
+        });
+        Ok(device)
     }
 
     /// Starts the worker of a device.

@@ -10,6 +10,7 @@
 //! | [`tracer`] | the tracer on real simulators, compared with `ibtracert` and `ibping` |
 //! | [`rtrs`] | RTRS and RNBD between a guest's kernel and ibfabric on the host |
 //! | [`nbd`] | NBD clients on a device that `ibfabric nbd` exports |
+//! | [`perftest`] | command lines of perftest, with `ibfabric run` at both ends |
 //! | [`rxe`] | soft RoCE of a guest's kernel, and real RDMA programs, against ibfabric |
 //! | [`up`] | many real programs on `ibfabric up` |
 //! | [`sm`] | ibfabric's subnet manager on real simulators, with real clients, compared with OpenSM |
@@ -23,6 +24,7 @@ pub mod clients;
 pub mod links;
 pub mod nbd;
 pub mod opensm;
+pub mod perftest;
 pub mod routing;
 pub mod rtrs;
 pub mod rxe;

@@ -5,6 +5,7 @@
 //! | [`cases`] | the list of cases |
 //! | `ours` | cases in which ibfabric's HCA is one end of the connection |
 //! | `theirs` | cases in which `ucmatose` or perftest is the peer of ibfabric's HCA |
+//! | `run` | cases in which an unmodified program with `ibfabric run` is one end of the connection |
 //! | [`scene`] | a guest, ibfabric on the machine that runs the guest, and the checks |
 //!
 //! A [`Case`] is a name and a function on a [`Scene`]. The crate `interop` boots guests. One guest runs all cases of a
@@ -32,6 +33,7 @@
 
 pub mod cases;
 mod ours;
+mod run;
 pub mod scene;
 mod theirs;
 

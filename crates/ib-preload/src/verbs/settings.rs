@@ -9,10 +9,16 @@ use ib_attach::AttachOptions;
 pub(crate) enum PortSetting {
     /// A port of a running simulator.
     Attached(AttachOptions),
-    /// An IP address of this machine, for RoCEv2. If an HCA daemon serves the address, the device shares it.
-    Roce(IpAddr),
-    /// An IP address of this machine that only this process uses, for RoCEv2.
-    Exclusive(IpAddr),
+    /// RoCEv2.
+    Roce {
+        /// An IP address of this machine.
+        address: IpAddr,
+        /// True if only this process uses the address. Otherwise, if an HCA daemon serves the address, the device shares
+        /// the address.
+        is_exclusive: bool,
+        /// True if IPv4 packets with a UDP checksum of zero are accepted.
+        allow_zero_checksum: bool,
+    },
 }
 
 /// Settings of the device.
@@ -25,7 +31,9 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the environment variables. `IBFABRIC_ATTACH` and `IBFABRIC_NODE`, or `IBFABRIC_ROCE`,
-    /// specify the port; `IBFABRIC_EXCLUSIVE` excludes other processes from an IP address. `IBFABRIC_DEVICE` specifies the name. Returns `None` if no port is
+    /// specify the port; `IBFABRIC_DEVICE` specifies the name. If `IBFABRIC_EXCLUSIVE` is 1, other processes cannot
+    /// share the IP address. If `IBFABRIC_ALLOW_ZERO_CHECKSUM` is 1, RoCEv2 packets with a UDP checksum of zero are
+    /// accepted. Returns `None` if no port is
     /// specified.
     ///
     /// # Errors
@@ -35,6 +43,11 @@ impl Settings {
     }
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
+        let flag = |name| match variable(name).as_deref() {
+            None | Some("") => Ok(false),
+            Some("1") => Ok(true),
+            Some(other) => Err(format!("{name} is {other:?}, expected 1 or an empty value")),
+        };
         let port = match (variable("IBFABRIC_ATTACH"), variable("IBFABRIC_ROCE")) {
             (Some(_), Some(_)) => {
                 return Err("IBFABRIC_ATTACH and IBFABRIC_ROCE exclude each other".to_owned());
@@ -46,14 +59,10 @@ impl Settings {
                 let parsed = address
                     .parse()
                     .map_err(|_| format!("IBFABRIC_ROCE is {address:?}, expected an IP address"))?;
-                match variable("IBFABRIC_EXCLUSIVE").as_deref() {
-                    None | Some("") => PortSetting::Roce(parsed),
-                    Some("1") => PortSetting::Exclusive(parsed),
-                    Some(other) => {
-                        return Err(format!(
-                            "IBFABRIC_EXCLUSIVE is {other:?}, expected 1 or an empty value"
-                        ));
-                    }
+                PortSetting::Roce {
+                    address: parsed,
+                    is_exclusive: flag("IBFABRIC_EXCLUSIVE")?,
+                    allow_zero_checksum: flag("IBFABRIC_ALLOW_ZERO_CHECKSUM")?,
                 }
             }
             (None, None) => return Ok(None),

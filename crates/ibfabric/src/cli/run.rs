@@ -28,6 +28,10 @@ pub struct RunArgs {
     /// Appends the messages of an HCA daemon that this command starts to this file [default: messages are discarded].
     #[arg(long, value_name = "FILE", requires = "roce", conflicts_with_all = ["exclusive", "env"])]
     pub hca_log: Option<PathBuf>,
+    /// Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in
+    /// 2^15 corruptions of such packets is not detected. Implies --exclusive.
+    #[arg(long, requires = "roce", conflicts_with = "attach")]
+    pub allow_zero_checksum: bool,
     /// Name of the program's HCA, as `ibv_devices` shows it.
     #[arg(long, value_name = "NAME", default_value = "rxe0", value_parser = device_name)]
     pub device: String,

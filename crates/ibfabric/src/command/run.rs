@@ -23,11 +23,12 @@ use crate::output::Output;
 const LIBRARY: &str = "libib_preload.so";
 
 /// Environment variables that the preload library reads. If another `ibfabric run` has set them, they are removed.
-const VARIABLES: [&str; 7] = [
+const VARIABLES: [&str; 8] = [
     "IBFABRIC_ATTACH",
     "IBFABRIC_NODE",
     "IBFABRIC_ROCE",
     "IBFABRIC_EXCLUSIVE",
+    "IBFABRIC_ALLOW_ZERO_CHECKSUM",
     "IBFABRIC_DEVICE",
     "IBSIM_SOCKNAME",
     "SIM_HOST",
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> 
     if args.env {
         return print(&environment, out);
     }
-    let _connection = match args.roce.filter(|_| !args.exclusive) {
+    let _connection = match args.roce.filter(|_| !is_exclusive(args)) {
         Some(address) => {
             let unset = [&VARIABLES[..], &["LD_PRELOAD"]].concat();
             let connection = hold_or_start(address, args.hca_log.as_deref(), &unset)?;
@@ -56,6 +57,11 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> 
     say!("{}: {error}", Path::new(program).display());
     // Shells exit with the same status if they cannot start a program.
     Ok(Verdict::Other(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }))
+}
+
+/// Returns true if the program gets a socket of its own. An HCA daemon does not accept UDP checksums of zero.
+const fn is_exclusive(args: &RunArgs) -> bool {
+    args.exclusive || args.allow_zero_checksum
 }
 
 /// Returns the environment variables to set for the program.
@@ -79,8 +85,11 @@ fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure>
             Failure::Unusable(format!("{address} is not an address of this machine: {error}"))
         })?;
         variables.push(("IBFABRIC_ROCE", address.to_string().into()));
-        if args.exclusive {
+        if is_exclusive(args) {
             variables.push(("IBFABRIC_EXCLUSIVE", "1".into()));
+        }
+        if args.allow_zero_checksum {
+            variables.push(("IBFABRIC_ALLOW_ZERO_CHECKSUM", "1".into()));
         }
     }
     variables.push(("IBFABRIC_DEVICE", args.device.clone().into()));

@@ -14,7 +14,7 @@ pub fn cases(self_test: bool) -> Vec<Case> {
     if self_test {
         WRONG.to_vec()
     } else {
-        [&GOOD[..], &super::ours::OURS, &UCMATOSE, &PERFTEST].concat()
+        [&GOOD[..], &super::ours::OURS, &UCMATOSE, &PERFTEST, &super::run::RUN].concat()
     }
 }
 

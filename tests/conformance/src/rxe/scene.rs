@@ -75,6 +75,21 @@ impl<'a> Scene<'a> {
         self.guest.start_beside(command.args(arguments).arg("--allow-zero-checksum"))
     }
 
+    /// Starts an unmodified program with `ibfabric run` on the machine that runs the guest. The program has an HCA at
+    /// the IP address `own`. If `allow` is true, the HCA accepts packets with a UDP checksum of zero.
+    ///
+    /// # Errors
+    /// Fails if ibfabric cannot be started.
+    ///
+    /// # Panics
+    /// Panics if the case was not created by [`super::Case::with_ibfabric`].
+    pub fn unmodified(&self, own: &str, allow: bool, words: &str) -> Result<Running, RunError> {
+        let ibfabric = self.ibfabric.expect("a case with ibfabric has the path of ibfabric");
+        let mut command = Command::new(ibfabric);
+        command.args(["run", "--roce", own]).args(allow.then_some("--allow-zero-checksum"));
+        self.guest.start_beside(command.arg("--").args(words.split(' ')))
+    }
+
     /// Waits for a command, and checks that its exit status is 0.
     ///
     /// # Errors

@@ -15,17 +15,23 @@ fn environment_selects_the_port() {
     let port = AttachOptions { name: "lab".to_owned(), node: Some("a:2".to_owned()) };
     assert_eq!(settings, Settings { port: PortSetting::Attached(port), device: "rxe0".to_owned() });
     let settings = read(&[("IBFABRIC_ROCE", "127.0.0.1"), ("IBFABRIC_DEVICE", "mlx5_0")]);
-    assert_eq!(
-        settings.expect("the settings are valid").expect("a port is specified").device,
-        "mlx5_0"
-    );
-    let address = IpAddr::from([127, 0, 0, 1]);
-    for (value, expected) in
-        [("", PortSetting::Roce(address)), ("1", PortSetting::Exclusive(address))]
-    {
-        let settings = read(&[("IBFABRIC_ROCE", "127.0.0.1"), ("IBFABRIC_EXCLUSIVE", value)]);
-        let settings = settings.expect("the settings are valid").expect("a port is specified");
-        assert_eq!(settings.port, expected);
+    let roce = |is_exclusive, allow_zero_checksum| Settings {
+        port: PortSetting::Roce {
+            address: [127, 0, 0, 1].into(),
+            is_exclusive,
+            allow_zero_checksum,
+        },
+        device: "mlx5_0".to_owned(),
+    };
+    assert_eq!(settings, Ok(Some(roce(false, false))));
+    for (exclusive, allow) in [("", ""), ("1", ""), ("", "1"), ("1", "1")] {
+        let settings = read(&[
+            ("IBFABRIC_ROCE", "127.0.0.1"),
+            ("IBFABRIC_DEVICE", "mlx5_0"),
+            ("IBFABRIC_EXCLUSIVE", exclusive),
+            ("IBFABRIC_ALLOW_ZERO_CHECKSUM", allow),
+        ]);
+        assert_eq!(settings, Ok(Some(roce(exclusive == "1", allow == "1"))));
     }
 }
 
