@@ -40,7 +40,7 @@ const HEAD: &str = "\
   the other columns.
 * *ratio*: *RoCEv2* or *fabric* divided by *rdma* for each round of runs, and then the median of all rounds. For latency, less is better.
 
-| what | rdma | RoCEv2 | ratio | fabric | ratio | rxe |
+| measurement | rdma | RoCEv2 | ratio | fabric | ratio | rxe |
 |---|---|---|---|---|---|---|
 ";
 
