@@ -172,8 +172,8 @@ impl Manager {
         }
     }
 
-    /// Disconnects an established connection. A connection in another state stays as it is, because its peer has
-    /// disconnected it, or because it will end by itself.
+    /// Disconnects an established connection. In other states, the call has no effect, because the connection has ended
+    /// or will end by itself.
     pub(super) fn disconnect(
         &mut self,
         channel: FileId,

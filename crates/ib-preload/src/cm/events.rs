@@ -102,8 +102,8 @@ impl Channel {
         self.readiness.descriptor()
     }
 
-    /// Closes the channel. Its descriptor stays open as long as the process runs if threads wait for it, so that its
-    /// number does not get another meaning for them.
+    /// Closes the channel. If threads wait for it, its descriptor remains open until the process exits, so that
+    /// these threads do not wait for another file.
     pub(super) fn close(self) {
         if self.waiting > 0 {
             std::mem::forget(self.readiness);

@@ -76,7 +76,7 @@ pub(super) enum Exchange {
         id: ConnectionId,
         /// The peer. Until the REP is received, only the limits and the retry count are valid.
         peer: Peer,
-        /// True if the program was told that the connection was disconnected.
+        /// True if an event has reported to the program that the connection was disconnected.
         is_disconnected: bool,
     },
     /// A request for the queue pair of a UD service.

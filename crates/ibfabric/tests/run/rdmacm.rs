@@ -1,4 +1,4 @@
-//! Programs of librdmacm: those of rdmacm-utils, and perftest with `-R`.
+//! Programs of librdmacm from rdmacm-utils.
 
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -102,7 +102,6 @@ fn connections_and_services_work_on_both_link_layers() {
             ["rdma_server", "rdma_client -s @"],
             ["rstream -S 1000 -I 10", "rstream -s @ -S 1000 -I 10"],
             ["riostream -S 1000 -I 10", "riostream -s @ -S 1000 -I 10"],
-            ["ib_send_bw -R -n 200 -F", "ib_send_bw -R -n 200 -F @"],
         ];
         for words in cases.into_iter().filter(|[_, words]| is_installed(program_of(words))) {
             succeed(ports, address, words);
