@@ -57,8 +57,8 @@ fuzz_target!(|bytes: [u8; 256]| {
         sm::PortInfoExtended, sm::PKeyTable, sm::SlToVl, sm::VlArbitration, sm::SmInfo, sm::Notice,
         sa::InformInfo, sa::SaNotice, sa::MultiPathRecord, pm::PortCounters,
         pm::PortCountersExtended, pm::PortRcvErrorDetails, pm::PortXmitDiscardDetails,
-        pm::PortSamplesControl, pm::PortSamplesResult, pm::PortExtSpeedsCounters, vendor::SourceRoute, cm::Req, cm::Rep,
-        cm::Rtu, cm::Rej, cm::Mra, cm::Dreq, cm::Drep, cm::SidrReq, cm::SidrRep, cm::Lap, cm::Apr,
+        pm::PortSamplesControl, pm::PortSamplesResult, pm::PortExtSpeedsCounters,
+        vendor::SourceRoute, cm::Req, cm::Rep, cm::Rtu, cm::Rej, cm::Mra, cm::Dreq, cm::Drep, cm::SidrReq, cm::SidrRep, cm::Lap, cm::Apr,
     );
     all!(check_record, mad:
         sa::GuidInfoRecord, sa::InformInfoRecord, sa::LinearForwardingRecord, sa::LinkRecord,

@@ -34,7 +34,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// Returns OpenSM's text for a link speed: Gbit/s for each lane.
+/// Returns OpenSM's text for a link speed in Gbit/s.
 #[must_use]
 pub const fn speed_text(speed: LinkSpeed) -> &'static str {
     match speed {
