@@ -283,6 +283,8 @@ fn malformed_messages_do_not_affect_other_clients() {
     let resolve =
         say(json!({ "resolve": { "number": 7, "name": "host-2" } }).to_string().as_bytes());
     assert!(resolve.contains("resolved") && resolve.contains("\"number\":7"), "{resolve}");
+    let serve = say(json!({ "serve": { "number": 3, "class": 7 } }).to_string().as_bytes());
+    assert!(serve.contains("\"number\":3") && serve.contains("the process has no HCA"), "{serve}");
     lab.measured(&["bw", "--node", "host-5", "host-2", "-n", "10"]);
     assert!(lab.console(&["stats"]).contains("refused.malformed 2"));
 }
