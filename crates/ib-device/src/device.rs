@@ -93,6 +93,9 @@ const ROUND: usize = 64;
 /// Option 1 means that IPv4 identifications are below 64.
 pub(crate) const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
+/// Default of the maximum number of packets in flight per connection of an HCA with an own socket.
+const WINDOW: u32 = 256;
+
 impl Device {
     /// Opens an HCA.
     ///
@@ -107,7 +110,7 @@ impl Device {
         let guid = Guid(guid.0 ^ u64::from(socket.port() ^ 4791) << 24);
         let config = HcaConfig {
             active_mtu: active,
-            window: options.window,
+            window: options.window.unwrap_or(WINDOW),
             ..HcaConfig::new(guid, vec![gid_of(address)])
         };
         let cm = CmConfig { ca_guid: guid, ece: Some(ECE), ..CmConfig::default() };

@@ -19,8 +19,9 @@ pub struct DeviceOptions {
     pub socket: RoceOptions,
     /// Upper limit of the path MTU; `None` for the limit of the network interface only.
     pub mtu: Option<Mtu>,
-    /// Maximum number of packets in flight per connection.
-    pub window: u32,
+    /// Maximum number of packets in flight per connection; `None` for 256 with an own socket, whose buffers limit the
+    /// window, and for the number of slots of a ring at an HCA daemon.
+    pub window: Option<u32>,
     /// Time that [`Device::wait`](crate::Device::wait) polls before it sleeps.
     pub spin: Duration,
     /// Seed of keys, queue pair numbers and PSNs; `None` for a random seed.
@@ -35,7 +36,7 @@ impl DeviceOptions {
             address,
             socket: RoceOptions::new(address),
             mtu: None,
-            window: 256,
+            window: None,
             spin: Duration::ZERO,
             seed: None,
         }

@@ -4,7 +4,7 @@
 use std::io;
 
 use ib_attach::{
-    AttachError, AttachOptions, AttachedPort, Frame, LinkLayer, hca_daemon_name, qpn_block,
+    AttachError, AttachOptions, AttachedPort, Frame, LinkLayer, SLOTS, hca_daemon_name, qpn_block,
 };
 use ib_cm::CmConfig;
 use ib_hca::{Hca, HcaConfig};
@@ -68,7 +68,7 @@ impl Device {
         let guid = details.port.node_guid;
         let config = HcaConfig {
             active_mtu: options.mtu.map_or(details.mtu, |mtu| mtu.min(details.mtu)),
-            window: options.window,
+            window: options.window.unwrap_or(SLOTS),
             qpns: qpn_block(details.qpn_block),
             ..HcaConfig::new(guid, vec![gid_of(address)])
         };

@@ -4,7 +4,7 @@
 //! reported and skipped. `HCA_CAMPAIGN_SECONDS` sets the length of the campaign [default: 6].
 
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -203,6 +203,23 @@ fn killed_process_does_not_disturb_others() {
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     }
     succeed(undisturbed);
+}
+
+/// A stopped process takes no packets from its ring.
+#[test]
+fn stopped_process_does_not_block_others() {
+    if !is_installed("ibv_rc_pingpong") {
+        return;
+    }
+    let _daemon = daemon("127.0.0.40");
+    let port = ["--roce", "127.0.0.40"];
+    let words = |count| ["ibv_rc_pingpong", "-g", "0", "-e", "-n", count];
+    let [server, _client] = start_pair([&port; 2], &words("100000000"));
+    std::thread::sleep(Duration::from_millis(300));
+    let stopped = Command::new("kill").args(["-s", "STOP", &server.0.id().to_string()]).status();
+    assert!(stopped.expect("kill runs").success());
+    // The client sends to the stopped server until its retries are used up.
+    succeed(start_pair([&port; 2], &words("1000")));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use ib_types::Instant;
 /// Time for which the first packet to a full ring waits. Afterwards, packets to this ring are dropped until the ring has
 /// a free slot again. So a process that takes no packets delays the packets of other processes only once, as with
 /// `HOQLife` of InfiniBand switches.
-pub(super) const LIFETIME: Duration = Duration::from_millis(16);
+pub(super) const LIFETIME: Duration = Duration::from_millis(50);
 
 /// State of the ring to one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -274,7 +274,7 @@ impl Adapters {
             // Malformed frames are dropped, and so are packets over Ethernet, and loss notifications, which only the
             // simulator may send.
             Some(None | Some(Frame::Lost { .. } | Frame::Ethernet { .. })) => {
-                sim.give_buffer(bytes)
+                sim.give_buffer(bytes);
             }
             Some(Some(Frame::Packet { slid, dlid, sl, grh })) => {
                 let payload = Payload::Transport(bytes);

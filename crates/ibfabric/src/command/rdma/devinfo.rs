@@ -29,6 +29,7 @@ pub(super) struct Info {
     active_mtu: usize,
     connection_mtu: usize,
     window: u32,
+    max_qp: usize,
     max_objects: usize,
     max_mr: usize,
     max_qp_wr: u32,
@@ -201,6 +202,7 @@ impl Info {
             active_mtu: config.active_mtu.bytes(),
             connection_mtu,
             window: config.window,
+            max_qp: config.max_qp(),
             max_objects: config.max_objects,
             max_mr: config.max_mr,
             max_qp_wr: config.max_qp_wr,
@@ -263,7 +265,8 @@ fn print(info: &Info, verbose: bool, out: &mut Output) -> Result<(), Failure> {
         line("buffers", &format_args!("{receive_buffer} in, {send_buffer} out"))?;
     }
     line("window", &format_args!("{} packets of a connection", info.window))?;
-    line("max_qp, _cq, _ah", &info.max_objects)?;
+    line("max_qp", &info.max_qp)?;
+    line("max_cq, _ah", &info.max_objects)?;
     line("max_mr", &info.max_mr)?;
     line("max_qp_wr", &info.max_qp_wr)?;
     line("max_sge", &info.max_sge)?;

@@ -156,7 +156,7 @@ impl Stage {
         options.socket.peer_port = peer_port;
         options.socket.allow_zero_checksum = args.transport.allow_zero_checksum;
         options.mtu = args.transport.mtu;
-        options.window = window;
+        options.window = Some(window);
         options.spin = Duration::from_micros(args.transport.busy_poll_us);
         Ok(adapter::open(options)?)
     }
