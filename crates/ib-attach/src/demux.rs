@@ -9,8 +9,9 @@
 //! A management class has one HCA. This also applies to communication management (CM): a CM shared by several HCAs
 //! would be selected by communication ID and service ID, in `Demultiplexer::gsi`.
 //!
-//! Peers of an HCA that has detached can retransmit packets to its queue pairs. Therefore, its block is reserved for
-//! [`RESERVED`], and packets to it are dropped. Then the block is the last of the free blocks to be assigned again.
+//! The block of an HCA that has detached is the last of the free blocks to be assigned again. If the process of the HCA
+//! was killed, its peers still retransmit packets to its queue pairs. Therefore, the block is also reserved for
+//! [`RESERVED`], and packets to it are dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use ib_wire::packet::{Bth, Deth};
 
 use crate::protocol::{BLOCKS, qpn_block};
 
-/// Time for which the block of a detached HCA is reserved.
+/// Time for which the block of an HCA is reserved whose process was killed.
 pub const RESERVED: Duration = Duration::from_secs(2);
 
 /// Maximum number of management classes that an HCA can serve.
@@ -37,7 +38,8 @@ pub struct Demultiplexer {
     members: Vec<Member>,
     /// Client that has each block.
     by_block: Box<[Option<usize>]>,
-    /// Blocks without a client, in the order of their assignment, and the time until which each is reserved.
+    /// Blocks without a client, and the time until which each is reserved. The first block that is not reserved is the
+    /// next one to be assigned.
     free: VecDeque<(u8, Instant)>,
 }
 
@@ -85,7 +87,7 @@ pub enum AdmissionError {
     NoBlock {
         /// Number of attached HCAs.
         used: usize,
-        /// Number of blocks that are reserved since their HCAs detached.
+        /// Number of blocks that are reserved because their processes were killed.
         reserved: usize,
     },
 }
@@ -119,7 +121,8 @@ impl Demultiplexer {
                 return Err(AdmissionError::ClassInUse { class, client });
             }
         }
-        let Some((block, _)) = self.free.pop_front_if(|(_, until)| *until <= now) else {
+        let place = self.free.iter().position(|(_, until)| *until <= now);
+        let Some((block, _)) = place.and_then(|place| self.free.remove(place)) else {
             let (used, reserved) = (self.members.len(), self.free.len());
             return Err(AdmissionError::NoBlock { used, reserved });
         };
@@ -147,14 +150,15 @@ impl Demultiplexer {
         Ok(())
     }
 
-    /// Removes an HCA that has detached.
-    pub fn remove(&mut self, now: Instant, client: usize) {
+    /// Removes an HCA that has detached, or whose process was killed.
+    pub fn remove(&mut self, now: Instant, client: usize, is_killed: bool) {
         let Some(place) = self.members.iter().position(|member| member.client == client) else {
             return;
         };
         let Member { block, .. } = self.members.remove(place);
         self.by_block[usize::from(block)] = None;
-        self.free.push_back((block, now + RESERVED));
+        let reserved_until = if is_killed { now + RESERVED } else { now };
+        self.free.push_back((block, reserved_until));
     }
 
     /// Returns true if no HCA is attached.

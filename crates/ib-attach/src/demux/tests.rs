@@ -53,7 +53,7 @@ fn attached_hca_serves_a_class_that_no_other_hca_serves() {
     assert_eq!(port.destination(&mad(class), false), Destination::One(1));
     let refused = port.add_class(2, class);
     assert_eq!(refused, Err(AdmissionError::ClassInUse { class, client: 1 }));
-    port.remove(NOW, 1);
+    port.remove(NOW, 1, false);
     assert_eq!(port.add_class(2, class), Ok(()));
     assert_eq!(port.destination(&mad(class), false), Destination::One(2));
 }
@@ -73,23 +73,25 @@ fn mad_goes_to_the_hca_that_serves_its_class() {
     assert_eq!(refused, Err(AdmissionError::ClassInUse { class, client: 2 }));
     let classes = [MgmtClass::PERFORMANCE; MOST_CLASSES + 1];
     assert_eq!(port.admit(NOW, 4, &classes), Err(AdmissionError::Classes { found: 9 }));
-    port.remove(NOW, 2);
+    port.remove(NOW, 2, false);
     assert_eq!(port.destination(&mad(MgmtClass::COMMUNICATION), false), Destination::None);
     port.admit(NOW, 4, &[MgmtClass::COMMUNICATION]).expect("the class is free again");
 }
 
 #[test]
-fn block_of_a_detached_hca_is_reserved() {
+fn block_of_a_killed_process_is_reserved() {
     let mut port = Demultiplexer::default();
     let blocks: BTreeSet<u8> =
         (0..256).map(|client| port.admit(NOW, client, &[]).expect("a block is free")).collect();
     assert_eq!(blocks.len(), usize::from(BLOCKS));
-    port.remove(NOW, 40);
-    port.remove(NOW, 17);
+    port.remove(NOW, 40, true);
+    port.remove(NOW, 17, true);
     let just_before = NOW + (RESERVED - Duration::from_nanos(1));
     let full = Err(AdmissionError::NoBlock { used: 254, reserved: 2 });
     assert_eq!(port.admit(just_before, 300, &[]), full);
     assert_eq!(port.destination(&packet(number_in(40, 9)), false), Destination::None);
+    port.remove(NOW, 99, false);
+    assert_eq!(port.admit(NOW, 299, &[]), Ok(99));
     assert_eq!(port.admit(NOW + RESERVED, 300, &[]), Ok(40));
     assert_eq!(port.admit(NOW + RESERVED, 301, &[]), Ok(17));
 }
@@ -98,7 +100,7 @@ fn block_of_a_detached_hca_is_reserved() {
 fn freed_block_is_the_last_to_be_assigned_again() {
     let mut port = Demultiplexer::default();
     let first = port.admit(NOW, 0, &[]).expect("a block is free");
-    port.remove(NOW, 0);
+    port.remove(NOW, 0, false);
     let later = NOW + Duration::from_secs(60);
     let others: Vec<u8> =
         (1..256).map(|client| port.admit(later, client, &[]).expect("a block is free")).collect();
@@ -115,7 +117,7 @@ proptest! {
         for (client, milliseconds) in steps {
             now += Duration::from_millis(milliseconds);
             if blocks.remove(&client).is_some() {
-                port.remove(now, client);
+                port.remove(now, client, milliseconds % 2 == 0);
             } else {
                 blocks.insert(client, port.admit(now, client, &[]).expect("at most 40 of 256 are in use"));
             }

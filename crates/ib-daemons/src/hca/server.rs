@@ -196,8 +196,8 @@ impl HcaServer {
                     let refusal = refusal.map(|error| format!("{address}: {error}"));
                     self.server.answer_class(client, number, refusal);
                 }
-                Some(ClientEvent::Bye | ClientEvent::Disconnected) => {
-                    self.remove(client);
+                Some(event @ (ClientEvent::Bye | ClientEvent::Disconnected)) => {
+                    self.remove(client, event == ClientEvent::Disconnected);
                     return;
                 }
             }
@@ -225,7 +225,7 @@ impl HcaServer {
                             return;
                         }
                         Err(error) => {
-                            self.hcas.remove(now, client);
+                            self.hcas.remove(now, client, false);
                             format!("{address}: {error}")
                         }
                     }
@@ -238,13 +238,13 @@ impl HcaServer {
     }
 
     /// Forwards the last packets of a process, and then removes the process.
-    fn remove(&mut self, client: usize) {
+    fn remove(&mut self, client: usize, is_killed: bool) {
         let now = clock::now();
         if self.members.contains_key(&client) {
             self.drain(now, client, SLOTS);
             self.members.remove(&client);
             self.order.retain(|other| *other != client);
-            self.hcas.remove(now, client);
+            self.hcas.remove(now, client, is_killed);
         }
         self.server.close(client);
         self.connected.remove(&client);

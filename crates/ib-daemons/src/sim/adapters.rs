@@ -226,7 +226,7 @@ impl Adapters {
                 self.by_client.remove(id);
             }
             let others = self.by_port.get_mut(&port).expect("the HCA is attached to the port");
-            others.remove(clock::now(), client);
+            others.remove(clock::now(), client, is_dead);
             if !others.is_empty() {
                 detach(&clients, sim, recorder);
                 self.server.close(client);

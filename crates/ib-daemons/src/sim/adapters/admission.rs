@@ -173,7 +173,7 @@ impl Adapters {
                 }
                 Err(error) => {
                     detach(&clients, sim, recorder);
-                    hcas.remove(clock::now(), client);
+                    hcas.remove(clock::now(), client, false);
                     return Ok(Err(error.to_string()));
                 }
             }
@@ -194,7 +194,7 @@ impl Adapters {
                 sim.close(port);
             }
             detach(&clients, sim, recorder);
-            hcas.remove(clock::now(), client);
+            hcas.remove(clock::now(), client, false);
             return Ok(Err(format!("the simulator cannot attach the HCA: {error}")));
         }
         self.by_client.extend(clients.iter().map(|&id| (id, client)));
@@ -254,7 +254,7 @@ mod tests {
         hcas.admit(clock::now(), 1, &[]).expect("the port has no HCA");
         assert_eq!(adapters.poll_released(), None);
         let hcas = adapters.by_port.entry(port).or_default();
-        hcas.remove(clock::now(), 1);
+        hcas.remove(clock::now(), 1, false);
         adapters.release(port);
         assert_eq!(adapters.poll_released(), Some(port));
     }
