@@ -235,13 +235,14 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 
 const HEAD: &str = "\
 # Benchmarks
-`cargo xtask bench routing` writes this section. It runs OpenSM and ibfabric alternately on the same fabric.
+`cargo xtask bench routing` writes this section. The benchmark runs OpenSM and ibfabric alternately on the same fabric.
 
 * *OpenSM*: the time between `building routing` and `tables configured` in the log of OpenSM, which runs on ibsim.
-* *route*: `ms.route` in the output of `ibfabric route --json`. This is the time to compute hops, roots, tables and service levels.
+* *route*: `ms.route` in the output of `ibfabric route --json`. *route* is the time to compute hops, roots, tables and service levels.
 * *ratio*: *OpenSM* divided by *route*.
-* *check*: `ms.check` in the same output. This is the time to check reachability, forwarding loops, credit loops, hops and link load.
-* *whole*: the time of the complete command. It includes the time to read the fabric file and the time of the check.
+* *check*: `ms.check` in the output of `ibfabric route --json`. *check* is the time to check reachability, forwarding loops, credit loops,
+  hops and link load.
+* *whole*: the time from the start to the end of `ibfabric route`. *whole* includes the time to read the fabric file, *route* and *check*.
 * *memory*: the peak resident set size of `ibfabric route`.
 
 | fabric | hosts | switches | engine | OpenSM | route | ratio | check | whole | memory |

@@ -38,8 +38,9 @@ const HEADING: &str = "## Names";
 
 const HEAD: &str = "\
 `cargo xtask bench acm` writes this section. In the first table, every host of a simulated fabric resolves the names of all other hosts. An
-ACM service runs on each host. All services start within half a second, 20 s before the measurement. By then, each service has cached the
-announcements of the other services. To verify the resolved paths, the benchmark sends packets over a part of them: *packets sent, arrived*.
+ACM service runs on each host. All ACM services start within half a second, 20 s before the measurement. When the measurement begins, each
+service has cached the announcements of the other services. To verify resolved paths, the benchmark sends packets over some of these paths.
+*packets sent, arrived* counts these packets.
 
 ";
 
@@ -153,16 +154,17 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
     let replied = connect_many(socket, &request, 10_000)?;
     writeln!(
         table,
-        "\nIn the second table, clients query one ACM service over its Unix socket for an address that it has cached. Clients and"
+        "\nIn the second table, clients query one ACM service over a Unix socket. The service has cached the requested address."
     )?;
     writeln!(
         table,
-        "service run on the same processors. In the open loop, requests are sent at fixed times, independently of responses. *The"
+        "In the open loop, clients send requests at fixed times, independently of responses. Clients and service run on the same"
     )?;
     writeln!(
         table,
-        "echo* is a thread that responds to every request with zeros. It shows the cost of wake-ups and waiting on this machine.\n"
+        "machine. *The echo* is a thread that responds to every request with zeros. *The echo* shows the cost of wake-ups and"
     )?;
+    writeln!(table, "waiting on this machine.\n")?;
     writeln!(table, "| what | figure |\n|---|---|")?;
     writeln!(table, "| replies/s on one connection, pipelined requests | {:.0} |", median(rates?))?;
     for (found, how) in [
@@ -172,11 +174,14 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
         for ([middle, tenth, late], who) in found.into_iter().zip(["the service", "the echo"]) {
             writeln!(
                 table,
-                "| 64 clients, 20,000 requests/s, open loop, {how}, {who}: p50, p90, p99 in µs | {middle:.1}, {tenth:.1}, {late:.1} |"
+                "| 64 clients, 20,000 requests/s, open loop, {how}, {who}: latency p50, p90, p99 in µs | {middle:.1}, {tenth:.1}, {late:.1} |"
             )?;
         }
     }
-    writeln!(table, "| clients connected at the same time, all with a reply | {replied} |")?;
+    writeln!(
+        table,
+        "| number of clients that were connected at the same time and received replies | {replied} |"
+    )?;
     Ok(())
 }
 

@@ -39,20 +39,21 @@ enum Quantity {
 const HEADING: &str = "## Captures";
 
 const HEAD: &str = "\
-`cargo xtask bench capture` writes this section. It runs `ibfabric rdma bw --op write` and `ibfabric rdma lat --op send` between two
-loopback addresses. A pair of runs is one run without a capture and one with a capture. The run without a capture is the first one in every
-second pair. `ibfabric capture start` captures the client into a file in memory (/dev/shm).
+`cargo xtask bench capture` writes this section. The benchmark runs `ibfabric rdma bw --op write` and `ibfabric rdma lat --op send` between
+two loopback addresses. A pair of runs is one run without a capture and one with a capture. In every second pair, the run without a capture
+comes first. `ibfabric capture start` writes the client's packets to a file in memory (/dev/shm).
 
-Client and server keep both processors busy. In the last two rows, however, the server sleeps between messages, and the capture thread
-writes the file during this sleep.
+In rows *the server sleeps*, the server sleeps between messages, and the capture thread writes the file while the server sleeps. In all
+other rows, client and server keep both processors busy.
 
-* *off*, *on*: the medians of all runs without a capture, and of all runs with a capture.
-* *ratio*: *on* divided by *off* for each pair of runs, and then the median of all pairs.
-* *captured*: the share of the sent and received packets that the file contains. The other packets were overwritten in the ring before the
-  capture thread could write them; the capture counts them.
-* *another queue pair*: a program has two queue pairs, and only one of them is captured. The row has the message rate of the other one.
+* *off*: the median of all runs without a capture. *on*: the median of all runs with a capture.
+* *ratio*: *on* divided by *off*, as the median over all pairs of runs.
+* *captured*: the share of the sent and received packets that the file contains. The capture counts the packets that were overwritten in the
+  ring before the capture thread wrote them to the file.
+* *another queue pair*: a program has two queue pairs, and only one of them is captured. The row contains the message rate of the queue pair
+  that is not captured.
 
-| what | payload kept | off | on | ratio | captured |
+| what | payload bytes kept | off | on | ratio | captured |
 |---|---|---|---|---|---|
 ";
 

@@ -27,15 +27,15 @@ pub(crate) struct Args {
 const HEADING: &str = "## RDMA compared with soft RoCE";
 
 const HEAD: &str = "\
-`cargo xtask bench rdma` writes this section. It runs perftest on the kernel's soft RoCE (rxe) and `ibfabric rdma` alternately in the same
-guest. An emulator runs the guest without KVM. In this guest, rxe and `ibfabric` are slower than on a real machine, so only the ratios
-are meaningful.
+`cargo xtask bench rdma` writes this section. In one guest, the benchmark alternately runs perftest over the kernel's soft RoCE (rxe), and
+`ibfabric rdma`. An emulator runs the guest without KVM. In an emulated guest, rxe and `ibfabric` are slower than on a real machine, so only
+the ratios are meaningful.
 
 * *within the guest*: client and server run in the guest. rxe delivers its packets inside the kernel. The packets of `ibfabric` pass UDP
   sockets and the loopback device.
 * *guest to host*: the client runs in the guest. The server runs on the host and is always `ibfabric rdma serve --perftest`. A virtio link
-  with an MTU of 9000 and a TAP device connects them.
-* *ratio*: the figure of `ibfabric` divided by that of rxe. For latency, less is better.
+  with a TAP device and an MTU of 9000 connects guest and host.
+* *ratio*: the figure of `ibfabric` divided by the figure of rxe. In rows with latency, a ratio below 1 means that `ibfabric` is faster.
 
 | what | where | rxe | ours | ratio |
 |---|---|---|---|---|

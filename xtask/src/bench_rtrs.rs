@@ -43,18 +43,19 @@ enum Scope {
 const HEADING: &str = "## Block devices";
 
 const HEAD: &str = "\
-`cargo xtask bench rtrs` writes this section. It measures random reads from a device of 256 MiB in memory. `ibfabric` (*ours*) and another
-program (*other*) run alternately.
+`cargo xtask bench rtrs` writes this section. The benchmark measures random reads from a device of 256 MiB in memory. `ibfabric` (*ours*)
+and another program (*other*) run alternately.
 
-* *over RTRS*: *ours* is `ibfabric rtrs bench` with `ibfabric rtrs serve`, over RoCEv2 on loopback. *other* is fio's nbd engine with
-  `nbdkit memory`, over TCP on loopback. Both have one client and one server.
+* *over RTRS*: *ours* is `ibfabric rtrs bench` with `ibfabric rtrs serve`, over RoCEv2 on loopback. In rows *over RTRS*, *other* is fio's
+  nbd engine with `nbdkit memory`, over TCP on loopback. *ours* and *other* each have one client and one server.
 * *over NBD and RTRS*: *ours* is fio's nbd engine on the Unix socket of `ibfabric nbd`, which forwards each request to
-  `ibfabric rtrs serve`. A request passes three programs. *other* is fio's nbd engine on the Unix socket of nbdkit. A request passes two
-  programs.
+  `ibfabric rtrs serve`. A request of *ours* passes three programs: fio, `ibfabric nbd` and `ibfabric rtrs serve`. In rows *over NBD and
+  RTRS*, *other* is fio's nbd engine on the Unix socket of nbdkit. A request of *other* passes two programs: fio and nbdkit.
 * *in a guest*: client and server run in one guest with MTU 9000. An emulator runs the guest without KVM, so only the ratio is meaningful.
-  *ours* is `ibfabric rtrs bench` with `ibfabric rtrs serve`, over loopback. *other* is fio's libaio engine on the block device of the
-  kernel's rnbd_client. The kernel's rnbd_server exports a RAM disk to it over soft RoCE.
-* *ratio*: *ours* divided by *other* for each pair of runs, and then the median of all pairs. For latency, less is better.
+  In rows *in a guest*, *ours* is `ibfabric rtrs bench` with `ibfabric rtrs serve`, over loopback. In rows *in a guest*, *other* is fio's
+  libaio engine on the block device of the kernel's rnbd_client. The kernel's rnbd_server exports a RAM disk to rnbd_client over soft RoCE.
+* *ratio*: *ours* divided by *other*, as the median over all pairs of runs. In rows with latency, a ratio below 1 means that `ibfabric` is
+  faster.
 
 | what | other | ours | ratio |
 |---|---|---|---|

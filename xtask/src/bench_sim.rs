@@ -35,13 +35,13 @@ const WINDOWS: [u8; 2] = [4, 32];
 const HEADING: &str = "## Simulator";
 
 const HEAD: &str = "\
-`cargo xtask bench sim` writes this section. It runs OpenSM (minhop, `-D 0x03`, no dumps) alternately on ibsim and on `ibfabric sim`. Both
-simulators load the same fabric. OpenSM connects to them through Debian's libumad2sim.
+`cargo xtask bench sim` writes this section. OpenSM (minhop, `-D 0x03`, no dumps) runs alternately on ibsim and on `ibfabric sim`. Both
+simulators load the same fabric. OpenSM connects to both simulators through Debian's libumad2sim.
 
 * *window*: the maximum number of outstanding SMPs, as set by OpenSM's option `--maxsmps` [default: 4].
-* *up*: the time from OpenSM's start to SUBNET UP in its log. OpenSM spends most of this time on computation.
+* *up*: the time from OpenSM's start to SUBNET UP in its log. OpenSM spends most of *up* on computation.
 * *discovery*, *own*, *programming*: the three parts of *up* according to OpenSM's log. *discovery* ends when OpenSM is master. *own* ends
-  when OpenSM has computed the tables; it sends almost no MADs in this part. *programming* ends at SUBNET UP.
+  when OpenSM has computed the tables. OpenSM sends almost no MADs during *own*. *programming* ends when OpenSM logs SUBNET UP.
 * *CPU*: the user and system time that the simulator has used from its own start to SUBNET UP.
 * *memory*: the peak resident set size of the simulator.
 

@@ -32,11 +32,13 @@ pub(crate) struct Args {
 const HEADING: &str = "## Subnet manager";
 
 const HEAD: &str = "\
-`cargo xtask bench sm` writes this section. It measures the time from the SM's start to SUBNET UP (minhop, OpenSM with `-D 0x03`, no dumps).
+`cargo xtask bench sm` writes this section. The benchmark measures the time from the SM's start to SUBNET UP (minhop, OpenSM with `-D 0x03`,
+no dumps).
 
-* *on ibsim*: the SMs run alternately, each on its own ibsim. OpenSM runs once with its default window of 4 outstanding SMPs and once with
-  `--maxsmps 32`. `ibfabric sm` runs with its default window of 64 outstanding SMPs.
-* *within one process*: `ibfabric sm --sim FABRIC --once`. The time includes reading the fabric file.
+* *on ibsim*: OpenSM and `ibfabric sm` run alternately, each with a separate ibsim process. OpenSM runs once with its default window of 4
+  outstanding SMPs and once with `--maxsmps 32`. `ibfabric sm` runs with its default window of 64 outstanding SMPs.
+* *within one process*: `ibfabric sm --sim FABRIC --once` simulates the fabric itself. In these rows, *up* includes the time to read the
+  fabric file.
 * *ratio*: *up* divided by the *up* of OpenSM with its default window.
 * *check*: the part of *up* in which `ibfabric sm` checks the routes.
 * *memory*: the peak resident set size of `ibfabric sm`, which includes the simulated fabric.

@@ -38,7 +38,7 @@ pub enum AddressError {
     #[error("the name has {0} bytes: expected 1 to {LONGEST_NAME}")]
     Long(usize),
     /// A name contains a zero byte, or is not UTF-8.
-    #[error("the name is not text: expected UTF-8 without zeros")]
+    #[error("the name is not text: expected UTF-8 without zero bytes")]
     NoText,
     /// The address is of a type that cannot be resolved.
     #[error("the address has type {0}: expected a name, an IPv4 or IPv6 address, a GID or a LID")]

@@ -84,7 +84,7 @@ pub enum DeviceError {
     #[error("no network interface has the address {0}")]
     NoInterface(IpAddr),
     /// The MTU of the interface is too small for the smallest path MTU, 256 bytes.
-    #[error("the MTU of {name} is {mtu}: RoCEv2 needs 336 or more")]
+    #[error("the MTU of {name} is {mtu}: RoCEv2 needs at least 336 bytes")]
     SmallMtu {
         /// Name of the interface.
         name: String,

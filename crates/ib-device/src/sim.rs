@@ -62,7 +62,7 @@ pub enum SimDeviceError {
     #[error("port number {} of the fabric already has an HCA", .0.0)]
     Taken(PortId),
     /// The port has no LID: no SM has configured it yet.
-    #[error("port number {} of the fabric has no LID: expected one from a subnet manager", .0.0)]
+    #[error("port number {} of the fabric has no LID: expected a LID from a subnet manager", .0.0)]
     NoLid(PortId),
 }
 

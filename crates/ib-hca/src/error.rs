@@ -149,7 +149,9 @@ pub enum PostError {
     #[error("the address handle does not exist in the protection domain of the queue pair")]
     NoSuchAh,
     /// The queue pair uses an SRQ: receives must be posted to the SRQ.
-    #[error("the queue pair has a shared receive queue: expected the receive to be posted there")]
+    #[error(
+        "the queue pair has a shared receive queue: post the receive to the shared receive queue"
+    )]
     Shared,
     /// The request is a READ or atomic, but `max_rd_atomic` of the queue pair is 0.
     #[error("max_rd_atomic is 0: expected 1 or more for READs and atomics")]

@@ -73,7 +73,7 @@ pub enum RegionError {
     #[error("the memory region does not exist, or belongs to another protection domain")]
     NoSuchMr,
     /// Access flags that are unknown, or that permit remote writes or atomics without local writes.
-    #[error("access flags {:#x}: expected known flags, and remote write or atomic only with local write", .0.0)]
+    #[error("access flags {:#x}: expected known flags, and local write if remote write or atomic is set", .0.0)]
     Access(AccessFlags),
     /// The range exceeds the memory.
     #[error(
@@ -88,7 +88,9 @@ pub enum RegionError {
         size: usize,
     },
     /// The last address of the region would exceed 64 bits.
-    #[error("the region has {length} bytes at address {iova:#x}: expected addresses of 64 bits")]
+    #[error(
+        "the region has {length} bytes at address {iova:#x}: expected a last address below 2^64"
+    )]
     Address {
         /// First address.
         iova: u64,

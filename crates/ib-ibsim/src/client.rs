@@ -72,7 +72,9 @@ pub enum ClientError {
         what: String,
     },
     /// The server has not replied in time.
-    #[error("the simulator at {server} did not answer {what} within {seconds:.1} s")]
+    #[error(
+        "the simulator at {server} did not reply to the request for {what} within {seconds:.1} s"
+    )]
     Silent {
         /// Address of the server.
         server: String,
@@ -82,7 +84,7 @@ pub enum ClientError {
         seconds: f64,
     },
     /// The reply is malformed.
-    #[error("the simulator at {server} sent a malformed reply to {what}: {source}")]
+    #[error("the simulator at {server} sent a malformed reply to the request for {what}: {source}")]
     Message {
         /// Address of the server.
         server: String,
@@ -98,7 +100,7 @@ pub enum ClientError {
         node: String,
     },
     /// A system call failed.
-    #[error("{doing} for the simulator at {server}: {source}")]
+    #[error("{doing} failed (simulator at {server}): {source}")]
     Io {
         /// The operation that failed.
         doing: &'static str,

@@ -37,7 +37,7 @@ pub enum StartError {
 #[non_exhaustive]
 pub enum Failure {
     /// No response or ACK was received in time.
-    #[error("no response or ACK to {attempts} attempts within {waited:?}")]
+    #[error("no response or ACK to {attempts} transmissions within {waited:?}")]
     TimedOut {
         /// The number of attempts, including the first one.
         attempts: u32,
@@ -45,7 +45,7 @@ pub enum Failure {
         waited: Duration,
     },
     /// The link has reported the loss of the last attempt.
-    #[error("the link has lost the last of {attempts} attempts")]
+    #[error("the link has lost the last of {attempts} transmissions")]
     Lost {
         /// The number of attempts, including the first one.
         attempts: u32,

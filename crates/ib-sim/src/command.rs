@@ -157,7 +157,7 @@ pub enum CommandError {
         port: u8,
     },
     /// The port has no cable.
-    #[error("port {node:?}[{port}] has no cable: expected a port with one")]
+    #[error("port {node:?}[{port}] has no cable: expected a port with a cable")]
     NotLinked {
         /// The name of the node.
         node: String,

@@ -47,13 +47,13 @@ pub enum QosError {
     #[error("'{0}': expected a VL of 0 to 14, a colon and a weight of 0 to 255, such as 3:64")]
     Entry(String),
     /// The table has too many entries. Holds their number.
-    #[error("{0} entries: expected {MAX_ARBITRATION_ENTRIES} at most")]
+    #[error("found {0} entries, expected at most {MAX_ARBITRATION_ENTRIES}")]
     TooManyEntries(usize),
     /// A value is not a VL number. Holds the value.
     #[error("'{0}': expected a VL of 0 to 15")]
     Vl(String),
     /// The list does not have 16 VLs. Holds their number.
-    #[error("{0} VLs: expected one for each of the 16 service levels")]
+    #[error("found {0} VLs, expected 16: one for each service level")]
     VlCount(usize),
 }
 

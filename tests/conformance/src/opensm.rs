@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 #[non_exhaustive]
 pub enum PeerError {
     /// A program cannot be started.
-    #[error("cannot run {program}: {source}; Debian has it in the package {package}")]
+    #[error("cannot run {program}: {source}; install Debian's package {package}")]
     Missing {
         /// The program.
         program: &'static str,
@@ -21,7 +21,7 @@ pub enum PeerError {
         source: io::Error,
     },
     /// A file cannot be read or written.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot read or write {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum PeerError {
     #[error("ibsim rejects the net file: {0}")]
     Refused(String),
     /// A program did not end, or was not ready, within its time limit.
-    #[error("{program} did not end within {seconds} s")]
+    #[error("{program} did not exit or become ready within {seconds} s")]
     Timeout {
         /// The program.
         program: &'static str,

@@ -126,7 +126,7 @@ pub enum ReplyDefect {
         expected: ClientOpcode,
     },
     /// The length is invalid for the opcode.
-    #[error("the length is {length}: a reply to {opcode} has {HEADER_LENGTH} bytes{}, at most {MAX_LENGTH}", of(.opcode, .status))]
+    #[error("the length of the reply to {opcode} is {length}: expected {HEADER_LENGTH} bytes{}, at most {MAX_LENGTH}", of(.opcode, .status))]
     Length {
         /// Length in the header of the reply, in bytes.
         length: u16,
@@ -152,7 +152,7 @@ pub enum ReplyDefect {
         length: usize,
     },
     /// The reply to a RESOLVE request contains no path. The value is the number of addresses in the reply.
-    #[error("the reply has {0} addresses without a path: expected at least one path")]
+    #[error("the reply has {0} addresses but no path: expected at least one path")]
     NoPath(usize),
 }
 

@@ -50,7 +50,7 @@ pub enum CaptureError {
         by: u64,
     },
     /// The maximum number of captures is reached.
-    #[error("{0} captures exist, the maximum: stop some of them")]
+    #[error("{0} captures exist, which is the maximum: stop some of them")]
     Many(usize),
 }
 

@@ -112,7 +112,7 @@ pub enum Failure {
     #[error("the server has restarted the session")]
     SessionRestarted,
     /// The port of the path's HCA has no link.
-    #[error("the port has no link")]
+    #[error("the local port of the path has no link")]
     LinkDown,
     /// The user has disconnected, removed or reconnected the path.
     #[error("the path was closed locally")]

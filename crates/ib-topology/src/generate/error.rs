@@ -37,7 +37,7 @@ pub enum GenerateError {
         usage: &'static str,
     },
     /// The kind of fabric has no argument with this key.
-    #[error("`{key}=` is unknown here: expected `{usage}`")]
+    #[error("`{key}=` is not an argument of this kind of fabric: expected `{usage}`")]
     UnknownKey {
         /// The key.
         key: String,

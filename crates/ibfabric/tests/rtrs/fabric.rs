@@ -163,7 +163,7 @@ fn cut_of_one_of_two_paths_keeps_data_intact() {
     assert!(output.status.success(), "{printed}");
     assert_eq!(number(&output, "errors"), 0.0);
     assert!(number(&output, "reconnects") > 0.0, "{printed}");
-    assert!(printed.contains("the port has no link"), "{printed}");
+    assert!(printed.contains("the local port of the path has no link"), "{printed}");
     // The slowest request is delayed only until the client detects that the link is cut.
     let latency: serde_json::Value =
         serde_json::from_slice(&output.stdout).expect("the text is JSON");

@@ -135,7 +135,7 @@ fn files_are_served_and_errors_reported() {
     assert!(bench("none", &[]).contains("refuses device none: ENOENT"));
     assert!(bench("../disk0", &[]).contains("EINVAL"));
     assert!(bench("disk0", &["--bs", "100"]).contains("expected multiples of 512"));
-    assert!(bench("disk0", &["--size", "1T"]).contains("the device has 8388608 bytes"));
+    assert!(bench("disk0", &["--size", "1T"]).contains("expected at most 8388608 bytes"));
     let udp = free_port();
     let serve = |words: &[&str]| {
         let common = ["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", &udp];

@@ -12,7 +12,7 @@ use super::pattern::SECTOR;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WorkloadError {
     /// A block size is 0 or not a multiple of `unit`.
-    #[error("block size {sizes}: expected multiples of {unit} bytes, not 0")]
+    #[error("block size {sizes}: expected multiples of {unit} bytes that are not 0")]
     BlockSize {
         /// The configured range of block sizes.
         sizes: BlockSizes,
@@ -23,7 +23,7 @@ pub(super) enum WorkloadError {
     #[error("the device does not support discards: expected no --trim, and no trim in --rw")]
     NoDiscard,
     /// The workload needs more bytes than the device has.
-    #[error("--size {size}: the device has {device} bytes")]
+    #[error("--size is {size} bytes: expected at most {device} bytes, the size of the device")]
     Size {
         /// The number of bytes that the configuration requests.
         size: u64,
@@ -31,7 +31,7 @@ pub(super) enum WorkloadError {
         device: u64,
     },
     /// The share of the device that each job gets is smaller than a block.
-    #[error("{size} bytes for {jobs} jobs: each job needs a block of {block} bytes")]
+    #[error("{size} bytes are too few for {jobs} jobs: each job needs a block of {block} bytes")]
     Jobs {
         /// Total number of bytes that the jobs use.
         size: u64,

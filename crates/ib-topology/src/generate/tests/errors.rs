@@ -72,7 +72,7 @@ fn errors_say_what_was_found_and_expected() {
     torus 4x4 5
       `5` is one argument too many: expected `torus X1xX2x..xXd [hosts=N]`
     torus 4x4 host=5
-      `host=` is unknown here: expected `torus X1xX2x..xXd [hosts=N]`
+      `host=` is not an argument of this kind of fabric: expected `torus X1xX2x..xXd [hosts=N]`
     torus 4x4 hosts=5 hosts=6
       `hosts=` is used twice: expected it once
     torus 4x-4

@@ -62,10 +62,10 @@ pub enum DropReason {
         count: u8,
     },
     /// The SMP must be forwarded or routed by LID, but the node is not a switch.
-    #[error("the path continues after a node that is not a switch")]
+    #[error("the directed route continues after a node that is not a switch")]
     NotASwitch,
     /// The path names a port that the node does not have.
-    #[error("the path names egress port {port}: expected 1 to {ports}")]
+    #[error("the directed route names egress port {port}: expected 1 to {ports}")]
     NoSuchPort {
         /// The egress port that the path names.
         port: u8,
