@@ -106,7 +106,7 @@ impl Sim {
         self.fabric().node_info(port)
     }
 
-    /// Returns block `block` of a port's P_KeyTable: 32 entries. Entries beyond the table are 0, which is not a P_Key.
+    /// Returns block `block` of a port's `P_KeyTable`: 32 entries. Entries beyond the table are 0, which is no P_Key.
     #[must_use]
     pub fn p_key_block(&self, port: PortId, block: u16) -> [PKey; 32] {
         let first = usize::from(block) * 32;
