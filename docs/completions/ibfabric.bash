@@ -4121,7 +4121,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__run)
-            opts="-q -v -h --attach --node --roce --exclusive --hca-log --device --library --env --quiet --verbose --help"
+            opts="-q -v -h --attach --node --roce --exclusive --hca-log --allow-zero-checksum --device --library --env --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -472,6 +472,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l hca-log -d 'Ap
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l device -d 'Name of the program\'s HCA, as `ibv_devices` shows it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l library -d 'Library to preload into the program [default: in the directory of `ibfabric`, or in `../lib/ibfabric` relative to it]' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l exclusive -d 'Gives the program the address for itself, without an HCA daemon'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l allow-zero-checksum -d 'Accepts IPv4 packets with a UDP checksum of zero, as Linux soft RoCE and hardware send them. One in 2^15 corruptions of such packets is not detected. Implies --exclusive'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -l env -d 'Prints the environment as shell commands instead of running a program'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s q -l quiet -d 'Prints errors only, without results, notes or progress. The exit status reports the result'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand run" -s v -l verbose -d 'Prints more details. May be repeated. After the command\'s own levels of detail, one more repetition prints its run time and peak memory'
