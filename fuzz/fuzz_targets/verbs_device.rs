@@ -1,4 +1,4 @@
-//! A program writes arbitrary commands to its uverbs device, and changes the shared rings in arbitrary ways.
+//! A program writes arbitrary commands to its uverbs device, and arbitrarily changes the shared rings.
 //!
 //! Checks that the library in the process of the program does not panic, does not access memory out of bounds, and does
 //! not loop. The input chooses the actions of the program.

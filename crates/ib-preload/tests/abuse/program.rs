@@ -1,5 +1,5 @@
-//! A program that misuses a uverbs device: it writes arbitrary commands to the device file, and changes the shared rings
-//! in arbitrary ways.
+//! A program that misuses a uverbs device: it writes arbitrary commands to the device file, and changes the shared
+//! rings arbitrarily.
 //!
 //! The program makes the same calls of the C library as libibverbs. They reach the replacements in ib-preload, which are
 //! linked into this process. The input bytes choose the actions. The test `abuse` and the fuzz target `verbs_device` use
@@ -45,7 +45,7 @@ pub(crate) struct Program<I> {
     pub(crate) rings: Vec<Mapping>,
     /// Descriptors of event files.
     events: Vec<RawFd>,
-    /// What the actions of this program have reached.
+    /// Successful commands and completion statuses so far.
     pub(crate) reached: Reached,
     /// Number of actions so far.
     pub(crate) cases: u64,
