@@ -40,12 +40,12 @@ simulators load the same fabric. OpenSM connects to both simulators through Debi
 
 * *window*: the maximum number of outstanding SMPs, as set by OpenSM's option `--maxsmps` [default: 4].
 * *up*: the time from OpenSM's start to SUBNET UP in its log. OpenSM spends most of *up* on computation.
-* *discovery*, *own*, *programming*: the three parts of *up* according to OpenSM's log. *discovery* ends when OpenSM is master. *own* ends
-  when OpenSM has computed the tables. OpenSM sends almost no MADs during *own*. *programming* ends when OpenSM logs SUBNET UP.
+* *discovery*, *computation*, *programming*: the three parts of *up* according to OpenSM's log. *discovery* ends when OpenSM is master. *computation* ends
+  when OpenSM has computed the tables. OpenSM sends almost no MADs during *computation*. *programming* ends when OpenSM logs SUBNET UP.
 * *CPU*: the user and system time that the simulator has used from its own start to SUBNET UP.
 * *memory*: the peak resident set size of the simulator.
 
-| fabric | window | simulator | up | discovery | own | programming | CPU | memory |
+| fabric | window | simulator | up | discovery | computation | programming | CPU | memory |
 |---|---|---|---|---|---|---|---|---|
 ";
 
