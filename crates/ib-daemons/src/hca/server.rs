@@ -36,6 +36,8 @@ pub(super) struct HcaServer {
     pub(super) hcas: Demultiplexer,
     /// Connected processes, including those that have no HCA.
     connected: BTreeSet<usize>,
+    /// The time when the last process disconnected, or when the daemon started.
+    unused_since: Instant,
     /// Processes with an HCA.
     pub(super) members: BTreeMap<usize, Member>,
     /// The keys of `members`.
@@ -70,6 +72,7 @@ impl HcaServer {
             port,
             hcas: Demultiplexer::default(),
             connected: BTreeSet::new(),
+            unused_since: clock::now(),
             members: BTreeMap::new(),
             order: Vec::new(),
             received: None,
@@ -98,8 +101,8 @@ impl HcaServer {
                 std::thread::yield_now();
                 continue;
             }
-            let exit_at =
-                exit_idle.filter(|_| self.connected.is_empty()).map(|idle| idle_since + idle);
+            let is_unused = self.connected.is_empty();
+            let exit_at = exit_idle.filter(|_| is_unused).map(|idle| self.unused_since + idle);
             if exit_at.is_some_and(|at| at <= now) {
                 return Ok(self.counters);
             }
@@ -204,8 +207,14 @@ impl HcaServer {
         }
         // The server has closed the connection of a process that it has refused.
         if self.server.socket(client).is_none() {
-            self.connected.remove(&client);
+            self.disconnect(client);
         }
+    }
+
+    /// Removes a process from those that are connected.
+    fn disconnect(&mut self, client: usize) {
+        self.connected.remove(&client);
+        self.unused_since = clock::now();
     }
 
     /// Gives a process its HCA, or refuses it.
@@ -247,6 +256,6 @@ impl HcaServer {
             self.hcas.remove(now, client, is_killed);
         }
         self.server.close(client);
-        self.connected.remove(&client);
+        self.disconnect(client);
     }
 }
