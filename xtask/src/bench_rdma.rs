@@ -149,7 +149,8 @@ pub(crate) fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
     }
 }
 
-/// Returns the command line of the perftest program on soft RoCE. Without a peer, it is that of the server.
+/// Returns the command line of the perftest program on soft RoCE. If `peer` is empty, returns the command line of the
+/// server.
 fn call_rxe(row: Row, peer: &str) -> String {
     let Row { theirs, arguments, .. } = row;
     format!("ib_{theirs} -R -d rxe0 -x 1 -F {} {arguments} {peer}", row.report())

@@ -82,7 +82,7 @@ pub(crate) fn program_on_disk(program: &Path, disk: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns two loopback addresses that no other process uses, unless its process ID is alike.
+/// Returns two loopback addresses that depend on the process ID, so that simultaneous processes use different ones.
 pub(crate) fn loopback_pair() -> Result<[String; 2]> {
     let [high, low] = u16::try_from(std::process::id() % 0xfe00)?.to_be_bytes();
     Ok([1, 2].map(|last| format!("127.{}.{low}.{last}", high + 1)))

@@ -42,7 +42,7 @@ type Passages = Vec<Passage>;
 /// Options of `check-language`.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Writes the current number of idioms of each file to xtask/language.txt, as the accepted number.
+    /// Writes the number of expressions to avoid in each file to xtask/language.txt, as the accepted number.
     #[arg(long)]
     write: bool,
     /// Prints each idiom in the files below these paths, with its line.

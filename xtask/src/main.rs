@@ -229,7 +229,7 @@ fn main() -> ExitCode {
         Task::Conformance { peer: Peer::Nbd(args) } => nbd::run(&args),
         Task::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
         Task::Conformance { peer: Peer::Up(args) } => up::run(&args),
-        // A program that was built before is measured, however xtask itself was built.
+        // If `--binary` names the program to measure, the build profile of xtask does not matter.
         Task::Bench { what: Bench::Verbs(args) } if args.binary.is_some() => {
             bench_verbs::run(&args)
         }

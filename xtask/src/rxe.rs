@@ -1,6 +1,6 @@
-//! Tests RDMA programs in a guest with soft RoCE, with each other, with `ibfabric rdma`, and with the same programs under
-//! `ibfabric run`. If tshark is installed,
-//! compares how `ibfabric capture read` and tshark read the captured packets.
+//! Tests RDMA programs in a guest with soft RoCE, with each other, with `ibfabric rdma`, and with the same programs
+//! under `ibfabric run`. If tshark is installed, compares how `ibfabric capture read` and tshark read the captured
+//! packets.
 
 use conformance::rxe::cases::cases;
 

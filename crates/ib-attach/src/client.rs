@@ -93,12 +93,12 @@ fn failed(name: &str, doing: &'static str) -> impl FnOnce(io::Error) -> AttachEr
     move |source| AttachError::Io { name: name.to_owned(), doing, source }
 }
 
-/// Returns the kind of server that has a name.
+/// Returns the kind of the server with this name, for messages.
 fn kind(name: &str) -> &'static str {
     hca_daemon_address(name).map_or("simulator", |_| "HCA daemon")
 }
 
-/// Returns the server with a name, as messages refer to it.
+/// Returns the kind and the name of a server, for messages.
 fn server(name: &str) -> String {
     match hca_daemon_address(name) {
         Some(address) => format!("the HCA daemon of {address}"),
@@ -106,7 +106,7 @@ fn server(name: &str) -> String {
     }
 }
 
-/// Returns the command that starts the server with a name.
+/// Returns the command that starts the server with this name.
 fn command(name: &str) -> String {
     match hca_daemon_address(name) {
         Some(address) => format!("ibfabric hca --roce {address}"),
@@ -157,7 +157,7 @@ pub fn locate(options: &AttachOptions) -> Result<Option<ResolvedPort>, AttachErr
 /// Fails if no HCA daemon has the name, or if the daemon does not respond.
 pub fn hold(name: &str) -> Result<OwnedFd, AttachError> {
     let socket = call(name)?;
-    // A daemon that has responded counts this connection. Otherwise it may be about to exit.
+    // A daemon that has responded counts this connection. A daemon that has not responded may be about to exit.
     locate_over(&socket, &AttachOptions { name: name.to_owned(), node: None })?;
     Ok(socket)
 }

@@ -6,8 +6,8 @@
 //! | 1 | the HCA that serves the management class of the MAD |
 //! | any other | the HCA whose block contains the QPN |
 //!
-//! A management class has one HCA. This also applies to communication management (CM): a CM shared by several HCAs
-//! would be selected by communication ID and service ID, in `Demultiplexer::gsi`.
+//! At most one HCA serves a management class. This also applies to communication management (CM): `Demultiplexer::gsi`
+//! does not select among several HCAs by communication ID or service ID.
 //!
 //! The block of an HCA that has detached is the last of the free blocks to be assigned again. If the process of the HCA
 //! was killed, its peers still retransmit packets to its queue pairs. Therefore, the block is also reserved for
@@ -22,21 +22,22 @@ use ib_wire::packet::{Bth, Deth};
 
 use crate::protocol::{BLOCKS, qpn_block};
 
-/// Time for which the block of an HCA is reserved whose process was killed.
+/// Time for which a block stays reserved after the process of its HCA was killed.
 pub const RESERVED: Duration = Duration::from_secs(2);
 
 /// Maximum number of management classes that an HCA can serve.
 pub const MOST_CLASSES: usize = 8;
 
-/// Offset of the management class in a packet that contains a MAD.
+/// Offset in bytes of the management class in a packet that contains a MAD, counted from the BTH.
 const CLASS: usize = Bth::LENGTH + Deth::LENGTH + 1;
 
-/// The HCAs that share a port, and their blocks of queue pair numbers. `client` is the server's key of an HCA.
+/// The HCAs that share a port, and their blocks of queue pair numbers. `client` is the key by which the server
+/// identifies an HCA.
 #[derive(Debug)]
 pub struct Demultiplexer {
     /// The HCAs in the order of their admission.
     members: Vec<Member>,
-    /// Client that has each block.
+    /// The HCA of each block, by block index; `None` if the block is free.
     by_block: Box<[Option<usize>]>,
     /// Blocks without a client, and the time until which each is reserved. The first block that is not reserved is the
     /// next one to be assigned.
@@ -87,7 +88,7 @@ pub enum AdmissionError {
     NoBlock {
         /// Number of attached HCAs.
         used: usize,
-        /// Number of blocks that are reserved because their processes were killed.
+        /// Number of blocks that are reserved because the processes of their HCAs were killed.
         reserved: usize,
     },
 }

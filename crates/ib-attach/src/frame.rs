@@ -30,7 +30,7 @@ pub enum Frame {
         /// GRH, if the packet has one.
         grh: Option<Grh>,
     },
-    /// A packet over Ethernet, from the BTH to the end of the pad, without ICRC.
+    /// A packet of an Ethernet port, from the BTH to the end of the padding, without the ICRC.
     Ethernet {
         /// Route from the HCA to its peer: the route of a sent packet, or the route of a response to a received packet.
         route: Route,

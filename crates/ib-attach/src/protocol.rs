@@ -13,7 +13,7 @@ pub const BLOCKS: u16 = 1 << BLOCK_BITS;
 /// Number of upper bits of a queue pair number that select the block.
 const BLOCK_BITS: u8 = 8;
 
-/// Start of the names of HCA daemons.
+/// Prefix of the names of HCA daemons.
 const HCA_DAEMON: &str = "ibfabric-hca-";
 
 /// Returns block `number` of the queue pair numbers. Each HCA that shares a port uses one block.

@@ -43,7 +43,7 @@ struct Client {
 /// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// The client requests a port. The simulator calls [`AttachServer::admit`] or
+    /// The client requests a port. The simulator or HCA daemon calls [`AttachServer::admit`] or
     /// [`AttachServer::refuse`].
     Hello {
         /// Name of the port; `None` for the first host of the fabric.
@@ -51,14 +51,15 @@ pub enum ClientEvent {
         /// Management classes that the client serves.
         classes: Vec<MgmtClass>,
     },
-    /// The client looks up a port. The simulator calls [`AttachServer::answer`].
+    /// The client looks up a port. The simulator or HCA daemon calls [`AttachServer::answer`].
     Resolve {
         /// Number of the request, which the response repeats.
         number: u32,
         /// The name or address of the port.
         name: String,
     },
-    /// The client requests to serve another management class. The simulator calls [`AttachServer::answer_class`].
+    /// The client requests to serve another management class. The simulator or HCA daemon calls
+    /// [`AttachServer::answer_class`].
     Serve {
         /// Number of the request, which the response repeats.
         number: u32,

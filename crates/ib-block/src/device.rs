@@ -165,9 +165,9 @@ pub enum CommandError {
 
 /// An iterator over the steps of a command.
 ///
-/// No step is longer than the device supports. The last step is a flush if the command changes data with FUA, the
-/// device has a write cache, and the device has no FUA for this operation. The other steps may be executed in any
-/// order, but all must complete before the flush.
+/// No step is longer than the device supports. The last step of a flush command is a flush. So is that of a command
+/// that changes data with FUA, if the device has a write cache and no FUA for this operation. The other steps may be
+/// executed in any order, but all must complete before the flush.
 ///
 /// Steps of [`Operation::WriteZeroes`] have no data. RNBD has no such operation, so the RNBD client writes zeros as
 /// data.

@@ -29,8 +29,8 @@ pub struct PortOptions {
 }
 
 /// Opens an HCA at the local IP address in `options`. If an HCA daemon serves this address, and the options do not
-/// require an own socket, the HCA shares the address through the daemon. When the HCA first drops a packet because of a UDP checksum of
-/// zero, a message names the sender.
+/// require the HCA to have its own socket, the HCA shares the address through the daemon. When the HCA first drops a
+/// packet because of a UDP checksum of zero, a message on standard error names the sender.
 ///
 /// # Errors
 /// Fails if the HCA cannot be opened at this IP address.

@@ -2,11 +2,11 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `server.rs` | the event loop: processes that attach and detach, and waits |
+//! | `server.rs` | the event loop, and the processes that attach and detach |
 //! | `exchange.rs` | packets between the rings of the processes and the socket |
 //! | `head_of_queue.rs` | how long a full ring blocks the packets behind it; sans-IO |
 //!
-//! Which process gets a packet is decided by [`ib_attach::Demultiplexer`].
+//! [`ib_attach::Demultiplexer`] selects the process that gets a packet.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ use server::HcaServer;
 /// Configuration of an HCA daemon.
 #[derive(Clone, Debug)]
 pub struct HcaConfig {
-    /// The IP address.
+    /// The IP address that the daemon serves.
     pub address: IpAddr,
     /// True if IPv4 packets with a UDP checksum of zero are accepted.
     pub allow_zero_checksum: bool,
@@ -47,7 +47,7 @@ pub struct HcaConfig {
 }
 
 /// Serves an IP address until a signal stops the process, or until the address is unused for the configured time. If
-/// another HCA daemon of this user serves the address already, a daemon in the background exits at once.
+/// `config.is_background` is true and another HCA daemon of this user already serves the address, returns at once.
 ///
 /// Returns the exit status of the process.
 ///
@@ -86,7 +86,7 @@ pub fn run(config: &HcaConfig, out: &mut dyn Write) -> Result<u8, DaemonError> {
     ib_os::poll::allow_files();
     let mut server = HcaServer::new(server, socket, details(address, &local))?;
     if let Some(starting) = starting {
-        // A daemon keeps no directory in use.
+        // The daemon must not keep the caller's working directory in use.
         let moved = std::env::set_current_dir("/");
         let started = moved.and_then(|()| starting.finish(log.as_ref()));
         started.map_err(|error| DaemonError::Failed(format!("--background: {error}")))?;

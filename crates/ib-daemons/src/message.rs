@@ -48,7 +48,7 @@ pub fn print_note(message: Arguments<'_>) {
     }
 }
 
-/// Formats a number with its noun, which is in the singular or the plural.
+/// Formats a number with its noun `what`, which is passed in the singular; the plural is formed if needed.
 #[must_use]
 pub fn counted(number: impl TryInto<u64> + Copy, what: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);

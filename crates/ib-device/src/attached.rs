@@ -33,7 +33,7 @@ const POLLS_PER_SOCKET_POLL: u32 = 256;
 pub(crate) struct Attached {
     pub(crate) port: AttachedPort,
     requester: Requester,
-    /// Completions of SA queries that wait for their callers.
+    /// Completions of SA queries that were not yet returned to the callers.
     completions: VecDeque<Completion>,
     paths: BTreeMap<Gid, Path>,
     /// Value of the port's change counter when the paths were cached.

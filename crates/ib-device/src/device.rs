@@ -40,8 +40,8 @@ pub struct LinkCounters {
     pub consistent: u64,
     /// Packets with a wrong ICRC.
     pub icrc_errors: u64,
-    /// Packets without an ICRC: those of a simulated fabric, which drops corrupted packets itself, and those of an HCA
-    /// daemon, which has checked the ICRC.
+    /// Packets without an ICRC. A simulated fabric drops corrupted packets itself, and an HCA daemon checks the ICRC
+    /// before it forwards a packet.
     pub without_icrc: u64,
 }
 
@@ -93,7 +93,7 @@ const ROUND: usize = 64;
 /// Option 1 means that IPv4 identifications are below 64.
 pub(crate) const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
-/// Default of the maximum number of packets in flight per connection of an HCA with an own socket.
+/// Default maximum number of packets in flight per connection, for an HCA with its own socket.
 const WINDOW: u32 = 256;
 
 impl Device {
@@ -157,11 +157,11 @@ impl Device {
         Ok(Self::new(engines, link, name, address, options.spin, active_mtu))
     }
 
-    /// Serves a management class at the port of a simulated fabric, in addition to the class in [`AttachedOptions`]. On
-    /// Ethernet, the HCA always serves communication management.
+    /// Serves a management class at the port of a simulated fabric or of an HCA daemon, in addition to the class for
+    /// which the HCA was opened. Does nothing for an HCA with its own socket, which shares no port.
     ///
     /// # Errors
-    /// Fails if another HCA at the port serves the class, or if the simulator does not respond.
+    /// Fails if another HCA at the port serves the class, or if the simulator or HCA daemon does not respond.
     pub fn serve(&mut self, class: MgmtClass) -> Result<(), DeviceError> {
         match &mut self.link {
             Link::Roce(_) => Ok(()),

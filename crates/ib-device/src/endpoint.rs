@@ -160,7 +160,8 @@ impl Device {
     /// peer rejects the path MTU and reports a smaller one, the call retries with the smaller path MTU.
     ///
     /// # Errors
-    /// Fails if the peer rejects the request or does not respond, or if the queue pair is in any other state.
+    /// Fails if the peer rejects the request or does not respond, or if the queue pair is neither in state `Reset` nor
+    /// in `Init`.
     pub fn connect(
         &mut self,
         qp: QpId,
@@ -312,8 +313,8 @@ impl Device {
     /// caller brings the queue pair into state `Init` by [`Device::prepare`].
     ///
     /// # Errors
-    /// Fails if the request has expired, or if the queue pair is in any other state. Fails and rejects the request if
-    /// this HCA cannot use the path MTU, P_Key or address in the request.
+    /// Fails if the request has expired, or if the queue pair is neither in state `Reset` nor in `Init`. Rejects the
+    /// request and fails if this HCA cannot use the path MTU, P_Key or address in the request.
     pub fn accept(
         &mut self,
         qp: QpId,
@@ -359,7 +360,7 @@ impl Device {
     /// Checks that this HCA can use the path MTU, P_Key and address in a connection request. Returns the path MTU.
     ///
     /// # Errors
-    /// Fails and rejects the request if this HCA cannot use them, or if the request has expired.
+    /// Fails if the request has expired. Rejects the request and fails if this HCA cannot use one of the three values.
     pub fn check_request(&mut self, requested: &Requested) -> Result<Mtu, ConnectError> {
         let Requested { id, path, req, .. } = requested;
         let peer = peer_of(requested);
@@ -373,8 +374,7 @@ impl Device {
             self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
             return Err(ConnectError::Partition { peer, p_key: req.p_key });
         }
-        // A request is rejected if packets of the connection would have to be sent to another
-        // address than that of the requester.
+        // The path in a request must lead to the address from which the request came.
         let came = &requested.route;
         if path.is_global && came.is_global && path.destination != came.destination {
             self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;

@@ -1,5 +1,5 @@
-//! Drives a software HCA on its link: RoCEv2 over UDP, also through an HCA daemon; a port of a fabric that another
-//! process simulates; or a simulated fabric in this process.
+//! Drives a software HCA on its link. The link is RoCEv2 over UDP, the rings to an HCA daemon, a port of a fabric that
+//! another process simulates, or a port of a fabric in this process.
 //!
 //! [`Device`] is driven by its caller, and [`SimDevice`] runs
 //! in virtual time.

@@ -19,8 +19,8 @@ pub struct DeviceOptions {
     pub socket: RoceOptions,
     /// Upper limit of the path MTU; `None` for the limit of the network interface only.
     pub mtu: Option<Mtu>,
-    /// Maximum number of packets in flight per connection; `None` for 256 with an own socket, whose buffers limit the
-    /// window, and for the number of slots of a ring at an HCA daemon.
+    /// Maximum number of packets in flight per connection. If `None`, the limit is 256 for an HCA with its own socket,
+    /// because the socket's buffers limit the window. For an HCA at an HCA daemon, it is the number of slots of a ring.
     pub window: Option<u32>,
     /// Time that [`Device::wait`](crate::Device::wait) polls before it sleeps.
     pub spin: Duration,
@@ -94,7 +94,7 @@ pub enum DeviceError {
     /// The HCA could not be attached to the simulator.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The server has ports of the other link layer.
+    /// The server's port has another link layer than expected for this kind of server.
     #[error(
         "{name}: found the other link layer; expected InfiniBand at a simulator, and Ethernet at an HCA daemon"
     )]

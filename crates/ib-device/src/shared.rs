@@ -22,7 +22,7 @@ use crate::options::{DeviceError, DeviceOptions, seeds};
 /// Maximum number of packets that the HCA receives before it sends again.
 const ROUND: usize = 64;
 
-/// Number of empty polls of the rings between two polls of the daemon's socket.
+/// Number of polls of the rings after which an empty poll also polls the daemon's socket.
 const POLLS_PER_SOCKET_POLL: u32 = 256;
 
 impl Device {
@@ -87,7 +87,7 @@ pub(crate) struct Shared {
     pub(crate) received: u64,
     /// True if a packet may wait for a free slot, because the ring to the daemon was full.
     waits: bool,
-    /// Number of empty polls of the rings since the last poll of the daemon's socket.
+    /// Number of polls of the rings since the last poll of the daemon's socket.
     polls: u32,
 }
 
@@ -149,7 +149,7 @@ impl Shared {
         self.port.wait(until, self.waits, alarm).map_err(io::Error::other)
     }
 
-    /// Prepares a wait that the caller does itself. Returns false if there is work already.
+    /// Prepares a wait in which the caller polls the descriptors of the port. Returns false if there is work already.
     pub(crate) fn begin_wait(&mut self) -> bool {
         self.port.begin_wait(self.waits)
     }

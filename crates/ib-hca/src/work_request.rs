@@ -212,8 +212,8 @@ pub struct RecvWr {
 }
 
 impl RecvWr {
-    /// Checks that a receive has no inline data and at most `max_sge` SGEs. Its keys are checked when a message takes
-    /// the receive (IBTA volume 1, 9.9.6).
+    /// Checks that a receive has no inline data, at most `max_sge` SGEs, and a total length of less than 4 GiB. The
+    /// keys of the SGEs are checked when a message takes the receive (IBTA volume 1, 9.9.6).
     pub(crate) fn check(&self, max_sge: u32) -> Result<(), PostError> {
         if let Data::Inline(bytes) = &self.data {
             return Err(PostError::TooMuchInline { found: bytes.len(), most: 0 });

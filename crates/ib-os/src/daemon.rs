@@ -51,8 +51,8 @@ pub fn detach() -> io::Result<Detached> {
     Ok(Detached::Background(Starting(writer)))
 }
 
-/// Closes all descriptors except the standard ones: those that the process has inherited. A daemon that another program
-/// has started does not keep that program's files open.
+/// Closes all inherited descriptors except standard input, output and error. Thus, a daemon does not hold open the
+/// files of the program that started it.
 ///
 /// The process must call this function before it opens its first descriptor. On systems without `close_range(2)`
 /// (Linux 5.9), the descriptors remain open.

@@ -14,11 +14,11 @@ use rustix::process::{Uid, geteuid, umask};
 /// Maximum length of a socket path in bytes (unix(7)).
 const MAX_PATH: usize = 107;
 
-/// Lowest descriptors for [`inheritable`], in order of preference. The limit of descriptors may exclude the first ones.
+/// Lowest descriptor numbers for [`inheritable`], in order of preference. `RLIMIT_NOFILE` may exclude the first ones.
 const LOWEST: [i32; 3] = [900, 200, 50];
 
-/// Duplicates a descriptor for a program that this process executes. The program keeps it open until the program and its
-/// child processes exit. The duplicate has a high number, because programs such as shells use low numbers.
+/// Duplicates a descriptor for a program that this process executes. The program and its child processes inherit the
+/// duplicate. It has a high number, because programs such as shells use low numbers.
 ///
 /// # Errors
 /// Fails if the process has no free file descriptors.

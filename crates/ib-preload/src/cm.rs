@@ -49,9 +49,9 @@ pub(crate) type FileId = u64;
 /// An SA query of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Query {
-    /// The path of this ID.
+    /// Query for the path of the ID with this number.
     Path(u32),
-    /// The membership with this number.
+    /// Join of the multicast membership with this number.
     Join(u32),
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
     /// Value of SET_OPTION.
     pub(crate) option: &'a [u8],
-    /// Channel of which MIGRATE_ID has the descriptor.
+    /// Channel whose descriptor is in a MIGRATE_ID command.
     pub(crate) old_channel: Option<FileId>,
 }
 
@@ -89,7 +89,7 @@ impl Manager {
         self.channels.insert(file, Channel::new(readiness));
     }
 
-    /// Removes a channel with its IDs, if there is one.
+    /// Closes a channel and destroys its IDs. Does nothing if the file is not a channel.
     pub(crate) fn close(&mut self, file: FileId, port: &mut impl CmPort, now: Instant) {
         let own = self.ids.iter().filter(|(_, id)| id.channel == file);
         for number in own.map(|(number, _)| number).collect::<Vec<_>>() {
@@ -98,7 +98,7 @@ impl Manager {
         self.remove_channel(file);
     }
 
-    /// Removes a channel with its IDs, if there is one, when the device has failed.
+    /// Removes a channel and its IDs after the device has failed, without messages to the peers.
     pub(crate) fn forget(&mut self, file: FileId) {
         let own = self.ids.iter().filter(|(_, id)| id.channel == file);
         for number in own.map(|(number, _)| number).collect::<Vec<_>>() {
@@ -113,19 +113,20 @@ impl Manager {
         }
     }
 
-    /// Records that a thread waits for an event of a channel. Returns the library's descriptor of the channel.
+    /// Records that a thread waits for an event of a channel. Returns the descriptor that becomes readable when the
+    /// channel has an event; `None` if the file is not a channel.
     pub(crate) fn begin_wait(&mut self, file: FileId) -> Option<i32> {
         self.channels.get_mut(&file).map(Channel::begin_wait)
     }
 
-    /// Records that a thread has stopped waiting.
+    /// Records that a thread no longer waits for an event of a channel.
     pub(crate) fn end_wait(&mut self, file: FileId) {
         if let Some(channel) = self.channels.get_mut(&file) {
             channel.waiting = channel.waiting.saturating_sub(1);
         }
     }
 
-    /// Removes all IDs, so that peers learn that their connections have ended.
+    /// Destroys all IDs, which disconnects their connections.
     pub(crate) fn close_all(&mut self, port: &mut impl CmPort, now: Instant) {
         for number in self.ids.iter().map(|(number, _)| number).collect::<Vec<_>>() {
             self.destroy(number, port, now);
@@ -150,7 +151,7 @@ impl Manager {
         }
     }
 
-    /// Returns true if packets of a connection to this peer have an ICRC that can be checked only in part.
+    /// Returns true if a connection to this peer accepts packets whose ICRC can be checked only in part.
     pub(crate) fn is_weak(&self, gid: Gid, qpn: u32) -> bool {
         self.ids.iter().any(|(_, id)| match id.exchange {
             Exchange::Connection { peer, .. } => {
@@ -163,7 +164,7 @@ impl Manager {
     /// Reads the next event of a channel.
     ///
     /// # Errors
-    /// Fails with `EAGAIN` if no event waits.
+    /// Fails with `EAGAIN` if the channel has no event, and with `EINVAL` if the file is not a channel.
     pub(crate) fn next_event(&mut self, channel: FileId) -> Result<Vec<u8>, Errno> {
         let events = self.channels.get_mut(&channel).ok_or(Errno::INVALID)?;
         let event = events.pop().ok_or(Errno::AGAIN)?;
@@ -177,7 +178,7 @@ impl Manager {
         Ok(event.to_bytes())
     }
 
-    /// Adds an event of an ID without parameters.
+    /// Adds an event without parameters to the channel of an ID.
     fn report(&mut self, owner: u32, event_type: EventType, status: i32) {
         self.report_with(owner, event_type, status, Parameters::private_data(&[]));
     }

@@ -42,7 +42,7 @@ impl<const N: usize> Field for [u8; N] {
     }
 }
 
-/// Bytes of a fixed number that may exceed the 32 for which arrays have a default value.
+/// An array of bytes with a default value. Rust arrays of more than 32 elements have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes<const N: usize>(pub(crate) [u8; N]);
 

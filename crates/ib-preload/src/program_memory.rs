@@ -61,7 +61,7 @@ pub(crate) fn write(address: usize, bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Returns true if the bytes at an address belong to the stack frames of this function's callers.
+/// Returns true if all bytes at an address are among the [`STACK`] bytes above this function's stack frame.
 #[inline(never)]
 fn is_on_stack(address: usize, length: usize) -> bool {
     let frame = 0_u8;

@@ -477,8 +477,8 @@ impl State {
         response
     }
 
-    /// Sends the packets of an executed command, passes completions and events to the program, and wakes the worker if
-    /// it sleeps too long.
+    /// Sends the packets of an executed command, and passes completions and events to the program. Wakes the worker if
+    /// the device needs it before the end of its sleep.
     fn after_command(&mut self) {
         self.send_and_settle();
         self.wake_if_needed();
@@ -493,7 +493,8 @@ impl State {
         }
     }
 
-    /// Wakes the worker if it sleeps too long, and requests that the next packet on the link wakes it.
+    /// Wakes the worker if the device needs it before the end of its sleep. Prepares the link to wake it when the next
+    /// packet arrives.
     fn wake_if_needed(&mut self) {
         let Some(adapter) = &mut self.adapter else { return };
         match adapter.device.begin_wait() {

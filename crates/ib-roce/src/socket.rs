@@ -160,8 +160,8 @@ pub struct RoceOptions {
     /// True if the ICRC is computed and checked, as RoCEv2 requires. If false, the ICRCs of sent
     /// packets are zero, and those of received packets are ignored; this is for measurements only.
     pub icrc: bool,
-    /// True if IPv4 packets with a UDP checksum of zero are accepted. Hardware and Linux soft RoCE
-    /// send such packets. In them, only the ICRC detects corruptions, and not all of them
+    /// True if IPv4 packets with a UDP checksum of zero are accepted. Hardware and Linux soft RoCE send such packets.
+    /// Only the ICRC protects the data of such a packet, and it does not detect all corruptions
     /// ([`IcrcCheck`](crate::IcrcCheck)).
     pub allow_zero_checksum: bool,
 }
@@ -213,8 +213,8 @@ pub struct RoceReceiveCounters {
     pub batches: u64,
     /// Packets dropped because of a wrong ICRC.
     pub bad_icrc: u64,
-    /// Packets dropped because their size is not a multiple of 4 bytes, less than that of a BTH and
-    /// an ICRC, or more than [`MAX_PACKET`](crate::MAX_PACKET) and an ICRC.
+    /// Packets dropped because of their size in bytes: it is not a multiple of 4, is less than a BTH and an ICRC, or
+    /// exceeds [`MAX_PACKET`](crate::MAX_PACKET) and an ICRC.
     pub malformed: u64,
     /// IPv4 packets dropped because their UDP checksum is zero. They are accepted if
     /// [`RoceOptions::allow_zero_checksum`](crate::RoceOptions::allow_zero_checksum) is set.

@@ -302,8 +302,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Size in bytes. It suffices for all control messages that a [`UdpSocket`] sends
-    /// or receives with one datagram.
+    /// Size of the buffer in bytes. The buffer can hold all control messages that a [`UdpSocket`] sends or receives
+    /// with one datagram.
     const CAPACITY: usize = 208;
 
     const HEADER: usize = size_of::<libc::cmsghdr>();
@@ -408,7 +408,7 @@ impl SocketAddress {
 
     /// Returns the size in bytes of the socket address structure for the address family.
     pub(super) fn length(&self) -> libc::socklen_t {
-        // SAFETY: every variant starts with the address family.
+        // SAFETY: every field of the union starts with the address family.
         let is_v4 = i32::from(unsafe { self.family }) == libc::AF_INET;
         let length =
             if is_v4 { size_of::<libc::sockaddr_in>() } else { size_of::<libc::sockaddr_in6>() };
@@ -417,7 +417,7 @@ impl SocketAddress {
 
     /// Returns the address and the port.
     pub(super) fn get(&self) -> (IpAddr, u16) {
-        // SAFETY: every variant starts with the address family.
+        // SAFETY: every field of the union starts with the address family.
         if i32::from(unsafe { self.family }) == libc::AF_INET {
             let address = self.as_v4();
             (from_v4(address.sin_addr).into(), u16::from_be(address.sin_port))

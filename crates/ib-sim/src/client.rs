@@ -2,8 +2,8 @@
 //!
 //! Several clients may share a port. The fabric replaces the upper 16 bits of the transaction ID of a
 //! request by the client ID plus one. Before the client receives the response, the fabric restores
-//! the bits that the client has sent. Unsolicited MADs are delivered by management class, to a subnet
-//! manager, or by queue pair; see [`ClientOptions`].
+//! the bits that the client has sent. The options of a client determine which unsolicited MADs the client
+//! receives; see [`ClientOptions`].
 
 use std::collections::{BTreeMap, VecDeque};
 

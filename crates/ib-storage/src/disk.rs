@@ -213,7 +213,7 @@ fn errno(error: &io::Error) -> Errno {
     number.filter(|number| (1..512).contains(number)).map_or(Errno::EIO, Errno)
 }
 
-/// Maximum length of a discard in bytes.
+/// Maximum length in bytes of a discard of a disk in memory.
 const MAX_DISCARD: u64 = 4 << 20;
 
 /// A disk in memory. Jobs complete immediately.

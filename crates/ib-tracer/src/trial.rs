@@ -52,7 +52,7 @@ pub(crate) enum Outcome {
 /// The trial of one combined-route probe.
 #[derive(Debug)]
 struct Trial {
-    /// Directed routes of the control probes: along the path of the combined-route probe and, if it differs, along the
+    /// Directed routes of the control probes, which check the cables of the path: along the path of the combined-route probe and, if it differs, along the
     /// path of its response.
     routes: [Option<Vec<u8>>; 2],
     /// GUID of the node at the end of the control probes' routes.

@@ -185,7 +185,7 @@ impl FromStr for Lmc {
 pub struct Gid(pub u128);
 
 impl Gid {
-    /// The number zero, which is reserved. It also stands for an unknown GID.
+    /// The reserved GID `::`. It also stands for an unknown GID.
     pub const ZERO: Self = Self(0);
 
     /// The default subnet prefix, `fe80::/64`.

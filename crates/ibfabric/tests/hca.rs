@@ -1,4 +1,4 @@
-//! Several unmodified libibverbs programs share one IP address through an HCA daemon, or one port of a simulated fabric.
+//! Unmodified libibverbs programs share one IP address through an HCA daemon, or one port of a simulated fabric.
 //!
 //! The programs come from the Debian packages ibverbs-utils, ibverbs-providers and perftest. A missing program is
 //! reported and skipped. `HCA_CAMPAIGN_SECONDS` sets the length of the campaign [default: 6].
@@ -15,10 +15,10 @@ mod verbs;
 use program::{Running, ibfabric, text};
 use verbs::{is_installed, on};
 
-/// Maximum time for anything that a test waits for.
+/// Maximum duration of one wait of a test.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program that is killed at the end of the test.
+/// A child process that is killed when this value is dropped.
 struct Program(Child);
 
 impl Program {
@@ -74,7 +74,7 @@ fn read(pipe: Option<impl std::io::Read>) -> Vec<u8> {
     bytes
 }
 
-/// Waits until a condition is true; returns false if it does not become true.
+/// Waits until a condition is true; returns false if it is not true after [`PATIENCE`].
 fn eventually(mut is_true: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + PATIENCE;
     while !is_true() {
@@ -86,7 +86,7 @@ fn eventually(mut is_true: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Returns an unused TCP port of this test process.
+/// Returns a TCP port that no other call in this test process returns.
 fn tcp_port() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -126,7 +126,7 @@ fn succeed(pair: [Program; 2]) {
     server.succeeds("server");
 }
 
-/// Returns the processes of HCA daemons of an address.
+/// Returns the process IDs of the HCA daemons of an address.
 fn daemons(address: &str) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").expect("/proc is mounted");
     let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -149,7 +149,7 @@ fn programs_share_one_address() {
     }
     let port = ["--roce", "127.0.0.41"];
     succeed(start_pair([&port; 2], &["ib_write_bw", "-n", "200", "-F"]));
-    // The daemon exits after its last user.
+    // The daemon exits after its last process has detached.
     assert!(eventually(|| daemons("127.0.0.41").is_empty()));
 }
 
@@ -217,8 +217,8 @@ fn stopped_process_does_not_block_others() {
     let [server, _client] = start_pair([&port; 2], &words("100000000"));
     std::thread::sleep(Duration::from_millis(300));
     let stopped = Command::new("kill").args(["-s", "STOP", &server.0.id().to_string()]).status();
-    assert!(stopped.expect("kill runs").success());
-    // The client sends to the stopped server until its retries are used up.
+    assert!(stopped.expect("`kill` can be started").success());
+    // Meanwhile, the client of the stopped server retransmits until its retries are used up.
     succeed(start_pair([&port; 2], &words("1000")));
 }
 
@@ -303,7 +303,7 @@ fn rdma_commands_share_the_address_with_programs() {
     assert!(text(&refused.stderr).contains("management class 0x07"), "{refused:?}");
 }
 
-/// Resources of a process: descriptors, mapped rings, and resident memory without the rings in KiB.
+/// Returns three values of a process: number of descriptors, number of mapped rings, resident anonymous memory in KiB.
 fn resources(id: u32) -> (usize, usize, usize) {
     let at = |name: &str| Path::new("/proc").join(id.to_string()).join(name);
     let files = std::fs::read_dir(at("fd")).expect("the process runs").count();
@@ -315,8 +315,8 @@ fn resources(id: u32) -> (usize, usize, usize) {
     (files, rings, memory.expect("the status contains the resident memory"))
 }
 
-/// 64 processes share one address, and are killed at random times. The daemon keeps nothing of a killed process, and the
-/// pair that is not killed is not disturbed.
+/// 62 of the 64 processes at one address are killed, most at random times. The daemon frees all resources of a killed
+/// process. The remaining pair is not disturbed.
 #[test]
 fn killed_processes_leave_nothing_in_the_daemon() {
     if !is_installed("ibv_rc_pingpong") || !is_installed("ibv_asyncwatch") {
@@ -325,7 +325,7 @@ fn killed_processes_leave_nothing_in_the_daemon() {
     const PAIRS: usize = 16;
     const WATCHERS: usize = 30;
     let seconds = std::env::var("HCA_CAMPAIGN_SECONDS").ok();
-    let seconds = seconds.map_or(6, |text| text.parse().expect("a number of seconds"));
+    let seconds = seconds.map_or(6, |text| text.parse().expect("the variable is a number"));
     let daemon = daemon("127.0.0.49");
     let id = daemon.0.id();
     let port = ["--roce", "127.0.0.49"];

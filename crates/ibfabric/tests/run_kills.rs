@@ -1,8 +1,9 @@
 //! Kills unmodified programs of libibverbs on a simulated fabric at random times.
 //!
-//! A killed program must leave its port as a pulled cable does: the port is down, the requests of the other end fail when
-//! their retries are exhausted, and the port of the other end remains active. Another program can use the port at once.
-//! At the end, the simulator has no more memory, descriptors and HCAs than at the start.
+//! The port of a killed program must behave as if its cable were pulled. The port is down, and the port of the other
+//! end remains active. Requests of the other end fail when their retries are exhausted. Another program can use the
+//! port at once. At the end, the simulator has no HCA and as many descriptors as before. Its memory has grown by at
+//! most `GROWTH`.
 //!
 //! `KILLS_FIRST` and `KILLS_RUNS` select the seeds: `cargo xtask campaign verbs-kills --runs 500` runs more of them.
 
@@ -21,13 +22,13 @@ use program::{Running, ibfabric, text};
 /// activate other ports.
 const NODES: std::ops::Range<usize> = 1..8;
 
-/// A program is killed at most this long after the start of the other end.
+/// Maximum time from the start of the client to the kill of either end.
 const LATEST: Duration = Duration::from_millis(700);
 
-/// Time limit of everything that has to happen after a program was killed.
+/// Maximum wait for each effect of a kill.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Maximum growth of the simulator's memory in bytes. Caches of the allocator may grow until each port was used.
+/// Maximum growth in bytes of the simulator's resident memory without shared memory. The allocator's caches may grow.
 const GROWTH: u64 = 8 << 20;
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -35,7 +36,7 @@ fn number(variable: &str, default: u64) -> u64 {
     value.map_or(default, |value| value.parse().expect("the variable is a number"))
 }
 
-/// Resources of the simulator that attached programs use.
+/// Resources that the simulator holds for attached programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Resources {
     /// Resident memory in bytes, without shared memory.
@@ -103,7 +104,7 @@ impl Lab {
     fn resources(&self) -> Resources {
         let stats: Value =
             serde_json::from_str(&self.console(&["stats", "--json"])).expect("the text is JSON");
-        // Meanwhile, the simulator closes the connection of the console.
+        // The simulator needs time to close the connection of `sim ctl`. Its descriptor must not be counted.
         std::thread::sleep(Duration::from_millis(500));
         let process = format!("/proc/{}", self.simulator.0.id());
         let read = |file: &str| {
@@ -118,7 +119,9 @@ impl Lab {
         Resources {
             memory: kilobytes("RssAnon:") * 1024,
             shared: kilobytes("RssShmem:") * 1024,
-            descriptors: std::fs::read_dir(format!("{process}/fd")).expect("it runs").count(),
+            descriptors: std::fs::read_dir(format!("{process}/fd"))
+                .expect("the simulator runs")
+                .count(),
             mappings: read("maps").lines().count(),
             adapters: stats["data"]["adapters"].as_u64().expect("the field is a number"),
         }
@@ -146,14 +149,14 @@ fn finish(child: Child) -> Output {
     child.wait_with_output().expect("the process can be awaited")
 }
 
-/// Number of runs by the end of the other program.
+/// Counts of runs by the outcome of the program that was not killed.
 #[derive(Debug, Default)]
 struct Ends {
-    /// Its requests have failed: retries exceeded.
+    /// Runs in which its requests failed because the retries were exceeded.
     retries_exceeded: u64,
-    /// It has exited for another reason: the TCP connection was closed, or it has completed all requests.
+    /// Runs in which it exited for another reason: the TCP connection was closed, or all requests completed.
     exited: u64,
-    /// It waits for a message or a TCP connection, as programs do that have no request in flight.
+    /// Runs in which it did not exit: it waited for a message or a TCP connection, without a request in flight.
     waiting: u64,
     /// Number of killed programs that had used their port.
     ports_down: u64,
@@ -161,10 +164,10 @@ struct Ends {
     slowest: Duration,
 }
 
-/// Program whose client always has requests in flight. Its server waits on TCP.
+/// Program whose client always has requests in flight. The server of this program waits for a TCP message.
 const WRITER: &str = "ib_write_bw";
 
-/// The commands of a server.
+/// Commands that start the server of a program.
 const PROGRAMS: [&[&str]; 3] = [
     &["ibv_rc_pingpong", "-n", "100000000"],
     &["ibv_rc_pingpong", "-n", "100000000", "-e"],
@@ -182,7 +185,7 @@ fn run(lab: &Lab, seed: u64, ends: &mut Ends) {
     let victim = rng.below(2);
     let after = Duration::from_micros(rng.below(LATEST.as_micros() as usize) as u64);
     let server = lab.spawn(&nodes[0], &words);
-    // The client starts before the server listens in some runs. It then exits at once.
+    // In some runs, the client starts before the server listens. The client then exits at once.
     std::thread::sleep(Duration::from_micros(rng.below(300_000) as u64));
     let client = lab.spawn(&nodes[1], &[&words[..], &["localhost"]].concat());
     std::thread::sleep(after);

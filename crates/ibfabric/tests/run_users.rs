@@ -1,5 +1,5 @@
-//! Programs of two users on one machine: a program reaches the memory of the other one only through the fabric, and only
-//! with the right key.
+//! Programs of two users on one machine: a program reaches the memory of the other one only through the fabric, and
+//! only with the right key.
 //!
 //! The test needs root, `setpriv` and pyverbs. Otherwise it is reported and skipped.
 
@@ -8,11 +8,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The owner of the memory, and the user of the other program.
+/// User IDs of the server program, which owns the memory, and of the client program.
 const USERS: [&str; 2] = ["64901", "64902"];
 
-/// Both ends. The first argument is the role, followed by the peer's address. The client also gets the address and the key
-/// of the server's memory, and the numbers of the server's queue pairs.
+/// Python program of both ends. Its arguments are the role and the peer's IP address. Each end prints the address and
+/// the R_Key of its memory, and its QPNs. It then reads those of its peer from standard input.
 const SCRIPT: &str = r#"
 import sys, time
 from pyverbs.addr import AHAttr, GID, GlobalRoute
@@ -95,7 +95,7 @@ impl End {
 
     fn send(&mut self, line: &str) {
         let input = self.child.stdin.as_mut().expect("standard input is piped");
-        writeln!(input, "{line}").expect("the program reads");
+        writeln!(input, "{line}").expect("the program reads its standard input");
     }
 }
 
@@ -133,7 +133,7 @@ fn memory_of_other_users_needs_the_key() {
     if !can_run() {
         return;
     }
-    // Both users must be able to read the program and the library.
+    // Both users must be able to read `ibfabric` and its preload library.
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let test = std::env::current_exe().expect("the path of the test program is known");
     let library = test.parent().expect("the path has a parent").join("libib_preload.so");
@@ -143,15 +143,15 @@ fn memory_of_other_users_needs_the_key() {
         std::fs::copy(from, directory.path().join(to)).expect("the file can be copied");
     }
     let readable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(directory.path(), readable).expect("the directory is our own");
+    std::fs::set_permissions(directory.path(), readable).expect("the test owns the directory");
     let mut server = End::start(directory.path(), 0, "server");
     let mut client = End::start(directory.path(), 1, "client");
     let (of_server, of_client) = (server.line(), client.line());
     server.send(&of_client);
     client.send(&of_server);
     assert_eq!((server.line(), client.line()), ("connected".into(), "connected".into()));
-    // The other user opens neither descriptors nor memory of the process. These include the rings, which are files in
-    // memory, and the sockets.
+    // The client's user can open neither the descriptors nor the memory of the server process. The descriptors include
+    // the sockets and the rings, which are files in memory.
     let process = format!("/proc/{}", server.child.id());
     let script = format!(
         "ls {process}/fd {process}/map_files && exit 1
@@ -165,7 +165,7 @@ fn memory_of_other_users_needs_the_key() {
         "{}",
         String::from_utf8_lossy(&output.stdout)
     );
-    // The owner can open them, so the check above can fail.
+    // The server's user can open these files, so the check above does not pass because of a wrong path.
     let own = as_user(USERS[0], &["cat", &format!("{process}/maps")]).output();
     assert!(own.expect("setpriv runs").status.success());
     server.send("");

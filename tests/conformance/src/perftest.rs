@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 
 use interop::{Finished, RunError, Running};
 
-/// A command line.
+/// A command line of a perftest program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The program.
     pub program: &'static str,
-    /// Transport service of its queue pairs, such as RC.
+    /// Transport service of the program's queue pairs, such as RC.
     transport: &'static str,
     /// More options.
     options: &'static str,
-    /// True if the line belongs to the short run, which has each program and each option.
+    /// True if the line belongs to the short run, which has each program, each transport service, and each option
+    /// except `-a`.
     pub is_short: bool,
 }
 
@@ -31,9 +32,9 @@ impl fmt::Display for Line {
     }
 }
 
-/// The programs, their transport services, and their options. Options that a program refuses are left out: latency
-/// programs have one queue pair, programs of RDMA READs and atomics have no inline data and no SRQ, an atomic has one
-/// size, and programs of RDMA WRITEs have no events.
+/// The programs, their transport services, and their options. Options that a program refuses are left out. Latency
+/// programs have one queue pair. Programs of RDMA READs and atomics have no inline data and no SRQ. Atomics have one
+/// size. Programs of RDMA WRITEs have no events.
 const PROGRAMS: [(&str, &[&str], &[&str]); 8] = [
     ("ib_send_bw", &["RC", "UC", "UD"], &["", "-e", "-q 16", "-a", "-b", "-I 64", SRQ, HUGE_PAGES]),
     ("ib_write_bw", &["RC", "UC"], &["", "-q 16", "-a", "-b", "-I 64", HUGE_PAGES]),
@@ -54,8 +55,8 @@ pub fn lines() -> Vec<Line> {
     let mut lines = Vec::new();
     for (program, transports, all_options) in PROGRAMS {
         for transport in transports {
-            // A QP of UC cannot have an SRQ. UC does not retransmit, so a server that counts large messages may wait for
-            // a lost one forever.
+            // A UC QP cannot have an SRQ. UC does not retransmit, so a server that counts received messages may wait
+            // forever for a lost large message.
             let is_possible =
                 |options: &&&str| *transport != "UC" || ![SRQ, "-a"].contains(options);
             let options = all_options.iter().filter(is_possible);
@@ -71,7 +72,7 @@ pub fn lines() -> Vec<Line> {
     lines
 }
 
-/// Number of messages of each size. An option -a has 23 sizes, up to 8 MiB.
+/// Number of messages of each size. With the option `-a`, a program uses 23 message sizes, up to 8 MiB.
 const ITERATIONS: &str = "50";
 
 /// Time limit of a program.
@@ -80,8 +81,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Runs a command line with a server and a client, on two ports. Each port is a list of options of `ibfabric run`.
 ///
 /// # Errors
-/// Fails with a description if an end does not exit with status 0, and if the client prints no result. If the line needs
-/// huge pages and this machine has none, fails unless the client reports this.
+/// Fails with a description if an end does not exit with status 0, or if the client prints no result. If the line needs
+/// huge pages and this machine has no free ones, fails unless the client reports this.
 pub fn run(line: &Line, ibfabric: &Path, ports: [&[String]; 2]) -> Result<(), String> {
     let Line { program, transport, options, .. } = line;
     let arguments = format!("-c {transport} -n {ITERATIONS} {options}");
@@ -106,8 +107,8 @@ pub fn run(line: &Line, ibfabric: &Path, ports: [&[String]; 2]) -> Result<(), St
     }
 }
 
-/// Runs a perftest program as server and client, on two ports, and returns both results. A status other than 0 is not an
-/// error.
+/// Runs a perftest program as server and client, on two ports, and returns both results. A status other than 0 is not
+/// an error.
 ///
 /// # Errors
 /// Fails with a description if a program cannot be started or does not exit.

@@ -19,7 +19,7 @@ const HEAD: &str = "\
 # Written by: cargo xtask conformance pyverbs --guest
 ";
 
-/// The program that writes an archive with Python and pyverbs.
+/// Python script that writes Python, pyverbs and the tests into a tar archive.
 const PACK: &str = include_str!("pack.py");
 
 /// Maximum duration of the tests.

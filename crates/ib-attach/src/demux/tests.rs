@@ -21,7 +21,7 @@ fn mad(class: MgmtClass) -> Vec<u8> {
     [&packet(Qpn::GSI)[..], &[0; Deth::LENGTH], &mad].concat()
 }
 
-/// Returns a number in a block.
+/// Returns a QPN in a block.
 fn number_in(block: u8, lower: u32) -> Qpn {
     Qpn::truncated(u32::from(block) << 16 | lower & 0xffff)
 }
@@ -109,7 +109,7 @@ fn freed_block_is_the_last_to_be_assigned_again() {
 }
 
 proptest! {
-    /// HCAs attach and detach in any order: each has its own block, and a packet never goes to another HCA.
+    /// HCAs attach and detach in any order. Each HCA has its own block, and gets only packets to QPNs of this block.
     #[test]
     fn attached_hcas_never_share_a_block(steps in prop::collection::vec((0..40_usize, 0..3000_u64), 1..400)) {
         let mut port = Demultiplexer::default();
@@ -119,7 +119,7 @@ proptest! {
             if blocks.remove(&client).is_some() {
                 port.remove(now, client, milliseconds % 2 == 0);
             } else {
-                blocks.insert(client, port.admit(now, client, &[]).expect("at most 40 of 256 are in use"));
+                blocks.insert(client, port.admit(now, client, &[]).expect("at most 40 blocks are in use"));
             }
             prop_assert_eq!(blocks.values().collect::<BTreeSet<_>>().len(), blocks.len());
             prop_assert_eq!(port.clients().collect::<BTreeSet<_>>(), blocks.keys().copied().collect());

@@ -314,7 +314,7 @@ impl Sample {
 pub struct FileCounts {
     /// Number of RDMA packets.
     pub captured: u64,
-    /// Number of frames that have no RDMA packet or no time.
+    /// Number of frames that contain no RDMA packet or have no timestamp.
     pub foreign: u64,
     /// Number of packets that were overwritten before they could be captured; `None` if the file
     /// does not report it.
@@ -323,7 +323,7 @@ pub struct FileCounts {
     pub noted: Option<u64>,
     /// Number of frames that report packets lost in the network.
     pub lost: u64,
-    /// Times of the earliest and the latest packet.
+    /// Timestamps of the earliest and the latest packet.
     pub times: Option<(u64, u64)>,
     /// True if the file reports the direction of all its packets.
     pub has_directions: bool,

@@ -17,18 +17,18 @@ const TURN: usize = 64;
 /// Counters of an HCA daemon, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HcaCounters {
-    /// Packets between two processes of the address.
+    /// Packets from processes to their own address, including dropped ones.
     local: u64,
     /// Packets from processes to the network.
     sent: u64,
-    /// Packets from the network to processes.
+    /// Packets received from the network, including dropped ones.
     received: u64,
     /// Packets dropped because no process has the destination QPN or serves the management class.
     unclaimed: u64,
-    /// Packets dropped because the process to which they go took no packets.
+    /// Packets dropped because the ring to the destination process was full.
     overflowed: u64,
-    /// Packets of processes dropped because the source GID is not that of the address, or because the packet is
-    /// malformed.
+    /// Packets dropped because they are malformed or too long, or because a process has sent them with another source
+    /// GID than that of the address.
     refused: u64,
 }
 
@@ -43,7 +43,7 @@ impl Display for HcaCounters {
     }
 }
 
-/// A packet that waits.
+/// A packet that waits for a free slot of a ring, or for the socket.
 pub(super) struct Held {
     route: Route,
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ enum Forwarded {
 }
 
 impl HcaServer {
-    /// Forwards packets in both directions once. Returns true if there were any.
+    /// Runs one round: forwards packets of each process and of the socket. Returns true if any packet was forwarded.
     pub(super) fn exchange(&mut self, now: Instant) -> io::Result<bool> {
         let clients = std::mem::take(&mut self.order);
         let mut moved = false;
@@ -82,7 +82,8 @@ impl HcaServer {
         self.socket.sender.flush();
     }
 
-    /// Forwards packets of a process. Returns true if there were any.
+    /// Forwards at most `most` packets of a process. Returns true if [`Self::send`] has forwarded or dropped any
+    /// packet.
     fn take_frames(&mut self, now: Instant, client: usize, most: usize) -> bool {
         let mut moved = false;
         for _ in 0..most {
@@ -153,7 +154,7 @@ impl HcaServer {
         Route { source: route.destination, destination: route.source, source_port, ..*route }
     }
 
-    /// Receives packets from the network. Returns true if there were any.
+    /// Forwards packets that the socket has received. Returns true if any packet was forwarded.
     fn receive(&mut self, now: Instant) -> io::Result<bool> {
         let mut moved = false;
         for _ in 0..TURN {
@@ -187,7 +188,7 @@ impl HcaServer {
         Ok(moved)
     }
 
-    /// Puts a packet into the ring of the process to which it goes. `route` is the route of a response.
+    /// Puts a packet into the ring of its destination process. `route` is the route of a response to the packet.
     fn deliver(&mut self, now: Instant, route: &Route, bytes: &[u8]) -> Forwarded {
         if bytes.len() > ib_hca::MAX_PACKET {
             self.counters.refused += 1;

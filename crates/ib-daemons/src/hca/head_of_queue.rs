@@ -1,18 +1,18 @@
-//! How long a full ring blocks the packets behind it.
+//! Limit of the time for which a full ring blocks the packets behind the first one.
 
 use std::time::Duration;
 
 use ib_types::Instant;
 
-/// Time for which the first packet to a full ring waits. Afterwards, packets to this ring are dropped until the ring has
-/// a free slot again. So a process that takes no packets delays the packets of other processes only once, as with
-/// `HOQLife` of InfiniBand switches.
+/// Time for which the first packet to a full ring waits. Afterwards, packets to this ring are dropped until the ring
+/// has a free slot again. A process that takes no packets therefore delays other processes only once. `HOQLife` of
+/// InfiniBand switches is a similar limit.
 pub(super) const LIFETIME: Duration = Duration::from_millis(50);
 
 /// State of the ring to one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HeadOfQueue {
-    /// Time of the first failed attempt since the ring last had a free slot.
+    /// Time of the first failed attempt to put a packet into the ring since the last successful one.
     full_since: Option<Instant>,
 }
 

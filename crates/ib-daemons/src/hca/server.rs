@@ -23,7 +23,7 @@ const SPIN: Duration = Duration::from_micros(20);
 /// Number of rounds with packets between two polls of the sockets of the processes.
 const ROUNDS_PER_POLL: u32 = 32;
 
-/// Maximum number of messages of one process that are handled at a time.
+/// Maximum number of messages of one process that are handled in one call of `handle_messages`.
 const MOST_MESSAGES: usize = 16;
 
 /// An HCA daemon.
@@ -42,7 +42,7 @@ pub(super) struct HcaServer {
     pub(super) members: BTreeMap<usize, Member>,
     /// The keys of `members`.
     pub(super) order: Vec<usize>,
-    /// A packet of the socket that waits.
+    /// Packet that was received from the socket, and waits for a free slot of a ring.
     pub(super) received: Option<Held>,
     /// Buffer for one packet.
     pub(super) buffer: Vec<u8>,
@@ -53,9 +53,9 @@ pub(super) struct HcaServer {
 /// A process with an HCA.
 #[derive(Default)]
 pub(super) struct Member {
-    /// A packet of the process that waits.
+    /// Packet that the process has sent, and that waits for a free slot of a ring, or for the socket.
     pub(super) held: Option<Held>,
-    /// State of the ring to the process.
+    /// Records since when the ring to the process is full.
     pub(super) queue: HeadOfQueue,
 }
 
@@ -82,7 +82,8 @@ impl HcaServer {
         })
     }
 
-    /// Serves until a signal arrives, or until no process was connected for the time `exit_idle`.
+    /// Serves until a signal arrives. With `exit_idle`, also ends if no process is connected, and no packet was
+    /// forwarded for this time.
     pub(super) fn run(&mut self, exit_idle: Option<Duration>) -> Result<HcaCounters, DaemonError> {
         let cannot = |error| DaemonError::Failed(format!("cannot serve: {error}"));
         let signals = Termination::catch().map_err(cannot)?;

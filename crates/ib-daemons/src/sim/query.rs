@@ -79,7 +79,8 @@ const SERVER_COMMANDS: [ServerCommand; 9] = [
     ServerCommand { name: "help", takes_arguments: false, execute: |_, _| help() },
 ];
 
-/// Commands of ibsim's console that this console accepts without effect, or refuses.
+/// Returns the reply to a command of ibsim's console that this console accepts without effect, or refuses. Returns
+/// `None` for other commands.
 fn ibsim_command(name: &str) -> Option<Reply> {
     match name.to_ascii_lowercase().as_str() {
         "start" => Some(Reply::done("the simulator is running already", Value::Null)),

@@ -17,8 +17,8 @@ pub struct HcaConfig {
     pub active_mtu: Mtu,
     /// Maximum number of packets in flight per connection, 8 to 4,194,304.
     pub window: u32,
-    /// Maximum number of objects of each of these kinds: PDs, CQs, SRQs, address handles, queue pairs. [`Self::max_qp`] also limits
-    /// the number of queue pairs.
+    /// Maximum number of objects of each of these kinds: PDs, CQs, SRQs, address handles, queue pairs.
+    /// [`Self::max_qp`] also limits the number of queue pairs.
     pub max_objects: usize,
     /// Maximum number of memory regions.
     pub max_mr: usize,
@@ -53,8 +53,8 @@ impl HcaConfig {
         }
     }
 
-    /// Returns the maximum number of queue pairs: `max_objects`, at most half of the queue pair numbers of `qpns`. So a
-    /// free number is found after few random draws.
+    /// Returns the maximum number of queue pairs: `max_objects`, or half of the QPNs in `qpns` if this is less. At
+    /// least half of the QPNs are then free, so that a few random draws find a free one.
     #[must_use]
     pub fn max_qp(&self) -> usize {
         self.max_objects.min(self.qpns.count() / 2)
@@ -69,7 +69,7 @@ impl HcaConfig {
         Self::check_room(table, objects, self.max_objects)
     }
 
-    /// Checks that a table with at most `most` objects has room for one more object.
+    /// Checks that a table, which may have at most `most` objects, has room for one more object.
     pub(super) fn check_room<T>(
         table: &Table<T>,
         objects: &'static str,

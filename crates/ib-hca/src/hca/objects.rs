@@ -35,7 +35,8 @@ impl Hca {
     /// Destroys a protection domain (`ibv_dealloc_pd`).
     ///
     /// # Errors
-    /// Fails if the protection domain does not exist, or still has regions, windows, queue pairs, SRQs or address handles.
+    /// Fails if the protection domain does not exist, or still has regions, windows, queue pairs, SRQs or address
+    /// handles.
     pub fn dealloc_pd(&mut self, pd: PdId) -> Result<(), DestroyError> {
         let in_use = self.resources.regions.has_any(pd)
             || self.qps.iter().any(|qp| qp.context.pd == pd)
@@ -129,8 +130,9 @@ impl Hca {
     /// key. Each packet in flight accesses either the old or the new region.
     ///
     /// # Errors
-    /// Fails if the region or the protection domain does not exist, if a memory window is bound to the region, or if the
-    /// range or the access flags are invalid. Also fails for fast-registration regions. The region is then unchanged.
+    /// Fails if the region or the protection domain does not exist, if a memory window is bound to the region, or if
+    /// the range or the access flags are invalid. Also fails for fast-registration regions. The region is then
+    /// unchanged.
     pub fn rereg_mr(&mut self, mr: MrId, change: &Reregistration<'_>) -> Result<(), RegionError> {
         if let Some(pd) = change.pd {
             self.pds.get(pd.0).ok_or(RegionError::NoSuchPd)?;
@@ -276,8 +278,8 @@ impl Hca {
     /// Creates an address handle (`ibv_create_ah`).
     ///
     /// # Errors
-    /// Fails if the protection domain does not exist, if the source GID of the route is not a GID of the port, or if the
-    /// HCA has its maximum number of address handles.
+    /// Fails if the protection domain does not exist, if the source GID of the route is not a GID of the port, or if
+    /// the HCA has its maximum number of address handles.
     pub fn create_ah(&mut self, pd: PdId, route: Route) -> Result<AhId, CreateError> {
         self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
         self.config.check_count(&self.resources.ahs, "address handles")?;

@@ -85,12 +85,13 @@ pub(super) fn receive(
     hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event || has_failed);
 }
 
-/// Returns the GRH of a received datagram, whose transport headers, payload and ICRC have `length` bytes. On Ethernet, it
-/// is the IP header of the packet: an IPv6 header whose payload is a UDP datagram, or 20 zero bytes and an IPv4 header with
-/// a valid checksum (IBTA volume 1, annex 17).
+/// Returns the GRH of a received datagram. `length` is the size in bytes of the transport headers, payload and ICRC.
+///
+/// On Ethernet, the GRH is an IPv6 header whose payload is a UDP datagram, or 20 zero bytes and an IPv4 header with a
+/// valid checksum (IBTA volume 1, annex 17).
 fn grh(route: &Route, length: u16) -> [u8; GRH] {
     let Some((source, destination)) = v4(route.destination).zip(v4(route.source)) else {
-        // The sender has a LID only on InfiniBand.
+        // On Ethernet, the sender has no LID.
         let (next_header, payload_length) =
             if route.dlid == 0 { (UDP, UDP_HEADER + length) } else { (Grh::NEXT_IS_BTH, length) };
         let header = Grh {

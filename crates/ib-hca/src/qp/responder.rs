@@ -561,8 +561,8 @@ impl Responder {
         hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event);
     }
 
-    /// Sends a NAK, reports an asynchronous event, and completes the current receive with an error. The caller fails the
-    /// queue pair.
+    /// Sends a NAK, reports an asynchronous event, and completes the current receive with an error. The caller fails
+    /// the queue pair.
     fn refuse(&mut self, context: &QpContext, hca: &mut HcaResources, refusal: &Refusal) {
         if let Some(code) = refusal.code {
             self.nak(code);

@@ -230,8 +230,8 @@ fn lost_uc_and_ud_messages_are_not_recovered() {
     let got: Vec<_> = pair.done(1).iter().map(|wc| (wc.wr_id, wc.status, wc.byte_len)).collect();
     assert_eq!(got, [(1, WcStatus::Success, 4136), (2, WcStatus::Success, 44)]);
     assert_eq!(far.bytes(40, 4096), pattern(4096, 1));
-    // The receive buffer holds an IPv4 header with a valid checksum. The lengths are those of the IPv4, UDP, BTH, DETH and
-    // ImmDt headers, the payload and the ICRC.
+    // The receive buffer holds an IPv4 header with a valid checksum. The lengths are those of the IPv4, UDP, BTH, DETH
+    // and ImmDt headers, the payload and the ICRC.
     let header = far.bytes(20, 20);
     let words = header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
     let words: Vec<u32> = words.collect();

@@ -1,5 +1,5 @@
-//! Layouts of the `rdma_cm` ABI, version 4: structures of commands and of their responses, in the byte order of the
-//! machine unless a field is an address or a path record.
+//! Layouts of the `rdma_cm` ABI, version 4: structures of commands and of their responses. Fields are in the byte order
+//! of the machine, except addresses and path records.
 //!
 //! Sources: `rdma_user_cm.h`, `ib_user_sa.h` and `ib_user_verbs.h` of the Linux kernel (UAPI headers).
 

@@ -32,8 +32,8 @@ pub(super) struct IbAddress {
 }
 
 impl IbAddress {
-    /// Returns the port space and port that the service ID selects for an ID of a port space; port 0 stands for any
-    /// free port. Like the kernel, supports only service IDs of `rdma_cm` ports.
+    /// Returns the port space and the port that the service ID selects for an ID whose port space is `own`. Port 0
+    /// stands for any free port. Returns `None` for other service IDs than those of `rdma_cm` ports, like the kernel.
     pub(super) fn port(&self, own: PortSpace) -> Option<(PortSpace, u16)> {
         let mask = self.mask & PORT_SPACE;
         let found = self.service & mask;

@@ -102,7 +102,7 @@ fn unconnected(id: &CmId, port: &PortView) -> Result<QpAttributes, Errno> {
     })
 }
 
-/// Returns the attributes of a connected queue pair in a state.
+/// Returns the attributes with which the queue pair of a connection enters the state `qp_state`.
 fn connected(
     id: &CmId,
     peer: &Peer,

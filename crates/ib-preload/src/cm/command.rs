@@ -56,8 +56,8 @@ impl Command {
     /// Decodes a command.
     ///
     /// # Errors
-    /// Fails with `EINVAL` if the sizes contradict each other or the command number is unknown. Fails with `ENOSPC` if
-    /// the response does not fit, with `ENOSYS` for commands that the kernel does not implement either, and with
+    /// Fails with `EINVAL` if fields are missing, or if the command number is unknown. Fails with `ENOSPC` if the
+    /// response does not fit. Fails with `ENOSYS` for commands that the kernel does not implement, and with
     /// `EOPNOTSUPP` for connections with ECE.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Errno> {
         let header: Header = take(bytes, 0).ok_or(Errno::INVALID)?;
@@ -142,7 +142,7 @@ fn read<T: Field>(fields: &[u8]) -> Result<T, Errno> {
     take(fields, 0).ok_or(Errno::INVALID)
 }
 
-/// Refuses a command whose ECE, at offset `at`, is used. The rxe provider has no ECE.
+/// Refuses a command whose ECE at offset `at` has a vendor ID. The rxe provider does not support ECE.
 fn refuse_ece(fields: &[u8], at: usize) -> Result<(), Errno> {
     match take::<Ece>(fields, at) {
         Some(ece) if ece.vendor_id != 0 => Err(Errno::NOT_SUPPORTED),

@@ -24,7 +24,7 @@ const RETRIES: u8 = 7;
 const PEER_ACK_TIMEOUT: u8 = 19;
 
 impl Manager {
-    /// Requests a connection, or the queue pair of a UD service. The result is an event.
+    /// Sends a REQ for a connection, or a SIDR_REQ for the QPN of a UD service. An event reports the result.
     pub(super) fn connect(
         &mut self,
         channel: FileId,
@@ -94,7 +94,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Accepts a peer's request; on the active side, completes the connection.
+    /// Accepts the request of a peer. If this side has sent the REQ, completes the connection.
     pub(super) fn accept(
         &mut self,
         channel: FileId,
@@ -188,7 +188,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Handles an event of the program's queue pair: a packet has arrived before the RTU.
+    /// Handles NOTIFY: the program's queue pair has received a packet before the RTU, so the connection is established.
     pub(super) fn notify(
         &mut self,
         channel: FileId,
@@ -208,7 +208,7 @@ impl Manager {
     }
 }
 
-/// Returns the connection of an ID. Fails with `EINVAL` if it has none.
+/// Returns the connection of an ID. Fails with `EINVAL` if the ID has no connection.
 fn connection_of(exchange: Exchange) -> Result<ConnectionId, Errno> {
     match exchange {
         Exchange::Connection { id, .. } => Ok(id),

@@ -52,11 +52,11 @@ pub(super) fn padded(data: &[u8]) -> (Bytes<PRIVATE_DATA>, u8) {
 /// An event that the program has not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
-    /// The ID to which the event belongs. It counts the events that the program has read.
+    /// Number of the ID to which the event belongs. The ID counts the events that the program has read.
     pub(super) owner: u32,
-    /// Multicast membership to which the event belongs, which counts the events as well.
+    /// Number of the multicast membership to which the event belongs, if any. The membership also counts read events.
     pub(super) group: Option<u32>,
-    /// ID of a new connection, which the program does not know before it has read the event.
+    /// Number of the ID of a new connection, for a connection request. The program gets the number with this event.
     pub(super) child: Option<u32>,
     /// Value by which the program identifies the owner or the membership.
     pub(super) uid: u64,
@@ -77,7 +77,7 @@ impl Event {
             Parameters::Datagram(datagram) => datagram.write(&mut bytes),
         }
         bytes.resize(EVENT - Ece::SIZE, 0);
-        // The ECE of a REQ or REP is that of ibfabric's HCAs, which librdmacm cannot set on a queue pair of rxe.
+        // The ECE of a REQ or REP is not reported, because librdmacm cannot set it on a queue pair of rxe.
         Ece::default().write(&mut bytes);
         bytes
     }
@@ -96,14 +96,14 @@ impl Channel {
         Self { events: VecDeque::new(), readiness, waiting: 0 }
     }
 
-    /// Records that a thread waits for an event. Returns the library's descriptor of the channel.
+    /// Records that a thread waits for an event. Returns the descriptor that becomes readable when there is an event.
     pub(super) fn begin_wait(&mut self) -> i32 {
         self.waiting += 1;
         self.readiness.descriptor()
     }
 
-    /// Closes the channel. If threads wait for it, its descriptor remains open until the process exits, so that
-    /// these threads do not wait for another file.
+    /// Closes the channel. If threads wait for an event, its descriptor remains open until the process exits.
+    /// Otherwise, a new file could get the number of the descriptor for which these threads wait.
     pub(super) fn close(self) {
         if self.waiting > 0 {
             std::mem::forget(self.readiness);
@@ -130,7 +130,7 @@ impl Channel {
         taken.into()
     }
 
-    /// Makes the descriptor of the channel unreadable if no event waits.
+    /// Clears the readiness of the channel's descriptor if the channel has no event.
     fn lower(&self) {
         if self.events.is_empty() {
             self.readiness.lower();

@@ -18,7 +18,7 @@ use crate::layout::{Field, bytes_of, take};
 /// Port space of IPoIB addresses (`RDMA_PS_IPOIB`).
 pub(super) const IPOIB: PortSpace = PortSpace(0x0002);
 
-/// Maximum number of connection requests that wait to be read, if the program requests no smaller one.
+/// Backlog of a listener if the program requests a larger one or none.
 const MOST_WAITING: u32 = 1_024;
 
 impl Manager {
@@ -55,7 +55,7 @@ impl Manager {
                 done(self.bind(channel, bind.id, own, port))
             }
             Request::ResolveIp(resolve) => {
-                // An address without a family is the address of an older program that specifies no source.
+                // Older programs that specify no source pass an address of family 0.
                 let has_source = resolve.source[..2] != [0, 0];
                 let source = has_source.then(|| address(&resolve.source)).transpose()?;
                 let destination = address(&resolve.destination)?;

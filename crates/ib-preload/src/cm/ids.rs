@@ -43,13 +43,14 @@ pub(super) enum State {
     RouteQuery,
     /// The path to the destination is known.
     RouteResolved,
-    /// The ID has requested a connection, or a peer has requested it.
+    /// The ID has sent or received a connection request or SIDR request. The ID remains in this state when it is
+    /// connected.
     Connecting,
     /// The ID listens.
     Listening,
 }
 
-/// The peer's part of a connection.
+/// Parameters of a connection that depend on the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
     /// Route of the packets to the peer.
@@ -74,7 +75,7 @@ pub(super) enum Exchange {
     /// A connection.
     Connection {
         id: ConnectionId,
-        /// The peer. Until the REP is received, only the limits and the retry count are valid.
+        /// The peer. Until the requester has received the REP, `qpn`, `psn` and `rnr_retry_count` are not valid.
         peer: Peer,
         /// True if an event has reported to the program that the connection was disconnected.
         is_disconnected: bool,
@@ -85,7 +86,7 @@ pub(super) enum Exchange {
     Request(SidrRequestId),
 }
 
-/// An ID.
+/// An `rdma_cm` ID of the program, like a socket.
 #[derive(Clone, Debug)]
 pub(super) struct CmId {
     pub(super) channel: FileId,
@@ -105,13 +106,13 @@ pub(super) struct CmId {
     /// GID of the destination.
     pub(super) peer_gid: Gid,
     pub(super) path: Option<PathRecord>,
-    /// First PSN that the peer has to use.
+    /// First PSN of the packets from the peer.
     pub(super) psn: Psn,
     pub(super) q_key: Option<u32>,
     pub(super) exchange: Exchange,
     /// The service, if the ID listens.
     pub(super) service: Option<ServiceId>,
-    /// Number of further connection requests that may wait to be read.
+    /// Number of further connection requests that this listener accepts into its event queue.
     pub(super) backlog: u32,
     pub(super) events_reported: u32,
 }
@@ -148,7 +149,8 @@ impl CmId {
         }
     }
 
-    /// Returns true if the address of the ID is an InfiniBand address. Its private data then has no `rdma_cm` header.
+    /// Returns true if the address of the ID is an InfiniBand address. The ID's private data then has no `rdma_cm`
+    /// header.
     pub(super) const fn is_ib(&self) -> bool {
         matches!(self.source, Some(Address::Ib(_)))
     }
@@ -166,7 +168,7 @@ pub(super) struct Group {
     pub(super) events_reported: u32,
 }
 
-/// Maximum number of an ID or membership. librdmacm's table of IDs has this size.
+/// Largest number that an ID or a membership can have. It is the largest index in librdmacm's table of IDs.
 const MOST: u32 = 0xffff;
 
 /// Ports that are assigned to IDs which request any port: the default of the kernel's `ip_local_port_range`.
@@ -180,7 +182,7 @@ pub(super) struct Ids {
     last: u32,
     last_group: u32,
     ports: BTreeMap<(PortSpace, u16), BTreeSet<u32>>,
-    /// First ephemeral port that is tried next.
+    /// Ephemeral port that the next [`Self::bind`] to port 0 tries first.
     next_port: u16,
     by_connection: BTreeMap<ConnectionId, u32>,
 }
@@ -258,8 +260,8 @@ impl Ids {
     /// Binds an ID to a port of its address. Returns the port. Port 0 stands for any free port.
     ///
     /// # Errors
-    /// Fails with `EADDRINUSE` if another ID has the address and port, and with `EADDRNOTAVAIL` if one of both
-    /// addresses stands for all addresses, or if no port is free.
+    /// Fails with `EADDRINUSE` if another ID has the address and port, and with `EADDRNOTAVAIL` if another ID has the
+    /// port and one of the two addresses is a wildcard address, or if no port is free.
     pub(super) fn bind(
         &mut self,
         number: u32,
@@ -281,8 +283,8 @@ impl Ids {
         Ok(port)
     }
 
-    /// Checks that an ID may use a port of its address. With `is_listening`, sharing the port with another listener is
-    /// not allowed, even if both IDs reuse addresses.
+    /// Checks that an ID may use a port of its address. Two IDs that reuse addresses may share a port, unless
+    /// `is_listening` is true or the other ID listens.
     ///
     /// # Errors
     /// Fails like [`Self::bind`].
@@ -335,8 +337,7 @@ impl Ids {
     }
 }
 
-/// Returns a number that is not in use, starting after the last one, so that the numbers of removed objects are not
-/// reused at once.
+/// Returns the next unused number after `last`. Thus, the numbers of removed objects are not reused at once.
 fn free<T>(objects: &BTreeMap<u32, T>, last: &mut u32) -> Result<u32, Errno> {
     for _ in 0..MOST {
         *last = *last % MOST + 1;

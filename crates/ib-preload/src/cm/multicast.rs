@@ -1,7 +1,7 @@
 //! Memberships in multicast groups.
 //!
-//! The multicast GID (MGID) of an IP address is that of IPoIB (RFC 4391), except that the port space UDP has signatures of
-//! its own, as in Linux:
+//! The multicast GID (MGID) of an IP address is that of IPoIB (RFC 4391), except that the port space `RDMA_PS_UDP` has
+//! its own MGID signatures, as in Linux:
 //! ```text
 //!               UDP                                         IPoIB
 //! IPv4 address: ff12:4001:P_Key:0:0:0 | lower 28 bits       ff12:401b:P_Key:0:0:0 | lower 28 bits
@@ -32,7 +32,7 @@ use crate::layout::bytes_of;
 const MULTICAST_QPN: u32 = 0xff_ffff;
 
 impl Manager {
-    /// Joins a multicast group. Returns the number of the membership; the result is an event.
+    /// Starts to join a multicast group. Returns the number of the membership. An event reports the result of the join.
     pub(super) fn join(
         &mut self,
         channel: FileId,
@@ -62,15 +62,16 @@ impl Manager {
             ..MCMemberRecord::zeroed()
         };
         let mask = if id.space == IPOIB {
-            // Port GID, join state.
+            // Components: port GID, join state.
             ComponentMask::of(&[1, 16])
         } else {
-            // Port GID, Q_Key, traffic class, P_Key, SL, flow label, join state.
+            // Components: port GID, Q_Key, traffic class, P_Key, SL, flow label, join state.
             ComponentMask::of(&[1, 2, 6, 7, 12, 13, 16])
         };
-        // The SA assigns an MGID if the mask lacks it.
+        // The SA assigns an MGID if the mask does not contain the MGID component.
         let mask = if mgid == Gid::ZERO { mask } else { ComponentMask(mask.0 | 1) };
-        // The HCA on Ethernet receives no multicast packets, because its socket is bound to a unicast address.
+        // On Ethernet, the query is `None`, and the join fails. The HCA cannot receive multicast packets, because its
+        // socket is bound to a unicast address.
         let query = port.query_membership(Method::SET, &membership, mask);
         let query = query.ok_or(Errno::NOT_SUPPORTED)?;
         let group = Group {

@@ -77,10 +77,11 @@ pub(crate) trait CmPort {
     /// Returns true if the HCA can use the path of a connection request. Otherwise rejects the request.
     fn check_request(&mut self, requested: &Requested) -> bool;
 
-    /// Returns the route of the packets to the peer that has requested a connection.
+    /// Returns the route of the packets to the peer that has sent a request. `path` is the route of the request, from
+    /// the local port.
     fn route_back(&self, path: &Route) -> Route;
 
-    /// Names the service that a queue pair uses, for captures.
+    /// Records the service ID that a queue pair uses, for captures.
     fn set_service(&mut self, qpn: Qpn, service: u64);
 }
 

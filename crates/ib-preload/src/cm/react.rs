@@ -1,4 +1,4 @@
-//! Events of the connection manager and responses of the SA become events of IDs.
+//! Converts events of the connection manager and responses of the SA to events of IDs.
 
 use std::net::SocketAddr;
 
@@ -145,7 +145,7 @@ impl Manager {
             private_data,
             private_data_len,
             srq: req.srq.into(),
-            // The event has the values from the view of this side.
+            // The event swaps both values of the REQ: they are the limits of the local queue pair.
             responder_resources: req.initiator_depth,
             initiator_depth: req.responder_resources,
             flow_control: req.flow_control.into(),
@@ -289,7 +289,8 @@ impl Manager {
         candidates.filter_map(|it| Some((rank(&it)?, it))).max_by_key(|it| it.0).map(|it| it.1)
     }
 
-    /// Adds the ID of a connection that a peer has requested. Returns `None` if too many requests wait to be read.
+    /// Adds the ID of a connection that a peer has requested. Returns `None` if the listener's backlog is exhausted, or
+    /// if there are too many IDs.
     fn add_child(
         &mut self,
         listener: u32,
@@ -365,7 +366,7 @@ fn record_of(route: &Route, mtu: MtuCode, p_key: PKey, rate: RateCode) -> PathRe
         dlid: route.dlid,
         sl: route.sl.get(),
         flow_label: route.flow_label,
-        // A path record has no other mark of a path without a GRH.
+        // In the path record, a hop limit of 0 marks a path without a GRH.
         hop_limit: if route.is_global { route.hop_limit } else { 0 },
         traffic_class: route.traffic_class,
         reversible: true,

@@ -16,7 +16,7 @@ use crate::errno::Errno;
 
 impl Manager {
     /// Resolves the destination of an ID to a GID. An ID without a source address is bound to an address of the port.
-    /// The result is an event.
+    /// An event reports the result.
     pub(super) fn resolve_address(
         &mut self,
         channel: FileId,
@@ -54,7 +54,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Starts to query the path to the destination of an ID. The result is an event.
+    /// Starts to query the path to the destination of an ID. An event reports the result.
     pub(super) fn resolve_route(
         &mut self,
         channel: FileId,
@@ -88,8 +88,8 @@ impl Manager {
 /// Returns the source and destination address of a connection, and the GID of the destination.
 ///
 /// # Errors
-/// Fails with `ENETUNREACH` if the port has no address of the destination's family, and with `EHOSTUNREACH` if no port
-/// has the destination address.
+/// Fails with `ENETUNREACH` if the port has no address of the destination's family. Fails with `EHOSTUNREACH` if no
+/// port has the destination address, and with `EINVAL` if one address is an IP address and the other is not.
 fn endpoints(
     source: &Address,
     destination: &Address,
@@ -102,7 +102,7 @@ fn endpoints(
             if from.ip().is_unspecified() {
                 from.set_ip(own);
             }
-            // As for sockets, the address 0.0.0.0 (or ::) of a destination stands for this machine.
+            // As with sockets, the destination address 0.0.0.0 or :: means this machine.
             if to.ip().is_unspecified() {
                 to.set_ip(own);
             }
@@ -130,7 +130,7 @@ fn any_like(address: &Address) -> Address {
         Address::Ip(it) if it.is_ipv4() => Address::ANY,
         Address::Ip(_) => Address::Ip((std::net::Ipv6Addr::UNSPECIFIED, 0).into()),
         Address::Ib(it) => {
-            // The port space is that of the destination; the port is any free one.
+            // The address has the port space of the destination, and port 0, which stands for any free port.
             Address::Ib(IbAddress {
                 gid: Gid::ZERO,
                 mask: it.mask & !0xffff,

@@ -1,4 +1,4 @@
-//! Tests of the manager: two ports on Ethernet, whose connection managers exchange MADs.
+//! Tests of [`Manager`]: two ports on Ethernet, whose connection managers exchange MADs.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -200,7 +200,7 @@ impl Side {
         self.run(&Request::DestroyId(id)).map(|bytes| u32::read(&bytes))
     }
 
-    /// Passes the events of the connection manager to the manager.
+    /// Passes the events of the connection manager to the `Manager` under test.
     fn collect(&mut self) {
         while let Some(event) = self.port.cm.poll_event() {
             self.manager.handle(event, &mut self.port, self.now);

@@ -128,8 +128,8 @@ pub(super) unsafe extern "C-unwind" fn write(
     }
 }
 
-/// Waits until an event of a descriptor can be read; indefinitely if the descriptor is -1. Like a blocking call of the kernel's device, `poll` is a
-/// cancellation point. Returns false if `poll` fails; `errno` then has the error.
+/// Waits until an event of a descriptor can be read. If the descriptor is -1, waits indefinitely. Like a blocking call
+/// of the kernel's device, `poll` is a cancellation point. Returns false if `poll` fails; `errno` then has the error.
 fn wait_for_event(fd: c_int) -> bool {
     let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let count = next!(

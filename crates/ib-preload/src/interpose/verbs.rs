@@ -37,7 +37,7 @@ pub(super) unsafe extern "C-unwind" fn socket(
     next!(c"socket" as fn(c_int, c_int, c_int) -> c_int, (domain, kind, protocol), -1)
 }
 
-/// Defines replacements of functions that map files. Of a uverbs device, only existing rings can be mapped.
+/// Defines replacements of functions that map files. A program can map only the existing rings of a uverbs device.
 macro_rules! mappers {
     ($($(#[$documentation:meta])* $name:literal $function:ident;)*) => {
         $(

@@ -166,7 +166,8 @@ impl Port {
         }
         let route = Route {
             source: self.gid,
-            // The peer may be an HCA of another vendor, which sends IP identifications that the ICRC check does not know.
+            // The peer may be an HCA of another vendor. The queue pair accepts packets whose ICRC could be checked
+            // only in part, because the IP identification is unknown.
             is_weak: !self.is_infiniband,
             sl: ServiceLevel::new(path.sl).ok_or(Errno::INVALID)?,
             ..Route::default()

@@ -64,7 +64,7 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// Returns the request that destroys the object `handle`, if this request has created the object.
+    /// Returns the request that destroys the object `handle`, if `self` is a request that has created this object.
     pub(super) const fn undo(&self, handle: u32) -> Option<Self> {
         Some(match self {
             Self::AllocPd => Self::DeallocPd(handle),

@@ -436,7 +436,7 @@ impl Executor<'_> {
         let qp = self.objects.qps.of(self.context, handle)?;
         let (_, state, _) = self.adapter.device.hca().query_qp(qp.id).ok_or(Errno::INVALID)?;
         if matches!(state, QpState::Reset | QpState::Init | QpState::Rtr) {
-            // The provider has put the refused requests into the ring before.
+            // The provider has put the requests into the ring before it sent this command. They are refused.
             qp.send_ring.clear();
             return Err(Errno::INVALID);
         }

@@ -50,7 +50,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns an object of the context for a command that destroys the object.
+    /// Returns the object of the context with this handle, which a command is about to destroy.
     ///
     /// # Errors
     /// Fails with `ENOENT` if the context has no object with this handle, like the commands of Linux.

@@ -21,7 +21,7 @@ pub(super) const ABI_VERSION: u32 = 4;
 /// Major and minor number of the device. The kernel gives `rdma_cm` a free minor number of the miscellaneous devices.
 pub(crate) const DEVICE_NUMBER: (u32, u32) = (10, 122);
 
-/// Maximum size of the value of an option in bytes.
+/// Maximum size in bytes of the value of an `rdma_cm` option.
 const MOST_OPTION: usize = 1 << 16;
 
 impl Verbs {
@@ -43,7 +43,7 @@ impl Verbs {
         opened
     }
 
-    /// Returns the number of the device that a descriptor belongs to.
+    /// Returns the major and minor number of the device that a descriptor belongs to.
     pub(crate) fn number_of(&self, descriptor: i32) -> (u32, u32) {
         let state = self.lock();
         match state.file(descriptor) {
@@ -52,8 +52,9 @@ impl Verbs {
         }
     }
 
-    /// Prepares a thread to wait for an event of a channel. Returns the library's own descriptor, which is readable
-    /// when an event waits, even if the program closes the channel meanwhile; -1 if it was closed already.
+    /// Prepares a thread to wait for an event of a channel. Returns the library's own descriptor; -1 if the program has
+    /// already closed the channel. The descriptor is readable when an event waits, even if the program closes the
+    /// channel meanwhile.
     pub(crate) fn begin_wait(&self, descriptor: i32) -> i32 {
         let mut state = self.lock();
         let file = state.file(descriptor);
@@ -117,7 +118,7 @@ impl State {
     }
 }
 
-/// Copies bytes of the program.
+/// Copies `length` bytes from the program's memory at `address`.
 fn fetch(address: u64, length: usize) -> Result<Vec<u8>, Errno> {
     if length > MOST_OPTION {
         return Err(Errno::INVALID);

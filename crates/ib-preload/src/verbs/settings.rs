@@ -9,12 +9,12 @@ use ib_attach::AttachOptions;
 pub(crate) enum PortSetting {
     /// A port of a running simulator.
     Attached(AttachOptions),
-    /// RoCEv2.
+    /// A RoCEv2 port.
     Roce {
         /// An IP address of this machine.
         address: IpAddr,
-        /// True if only this process uses the address. Otherwise, if an HCA daemon serves the address, the device shares
-        /// the address.
+        /// True if only this process uses the address. Otherwise, if an HCA daemon serves the address, the device
+        /// shares the address.
         is_exclusive: bool,
         /// True if IPv4 packets with a UDP checksum of zero are accepted.
         allow_zero_checksum: bool,

@@ -109,8 +109,8 @@ fn lock(verbs: &Verbs) -> std::sync::MutexGuard<'_, State> {
     verbs.state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Handles an error of the link: prints it, flushes all queue pairs, reports to all contexts that the device has failed,
-/// and closes the device.
+/// Handles an error of the link: prints it, flushes all queue pairs, and closes the device. Reports to all contexts
+/// that the device has failed.
 fn fail(state: &mut State, message: &str) {
     print(message);
     if let Some(adapter) = &mut state.adapter {

@@ -4,13 +4,13 @@ use std::os::fd::RawFd;
 
 use super::memory::Arena;
 
-/// Address of the region in SGEs and RDMA requests.
+/// Virtual address of the memory region, for SGEs and RDMA requests.
 const IOVA: u32 = 0x0010_0000;
 
-/// Marks words of a response to which the device has written nothing.
+/// Initial value of the words of a response; the device has not written a word that still has this value.
 pub(crate) const UNWRITTEN: u32 = 0xdead_beef;
 
-/// Size of the part for the core's response of an extended command, in words.
+/// Size of the uverbs core's response to an extended command, in 32-bit words.
 const CORE: usize = 64;
 
 macro_rules! kinds {
@@ -69,7 +69,7 @@ kinds!(
     DestroySrq
 );
 
-/// Objects of one class.
+/// Class of objects that have handles.
 #[derive(Clone, Copy)]
 enum Class {
     Pd,
@@ -86,7 +86,7 @@ pub(crate) struct Words {
     gid: [u8; 16],
     handles: [Vec<u32>; 7],
     keys: Vec<u32>,
-    /// Handle, number and type of each queue pair.
+    /// Handle, QPN and type of each queue pair.
     queues: Vec<(u32, u32, u8)>,
     channel: u32,
     pool: Vec<u32>,
@@ -106,7 +106,8 @@ impl Words {
         Self { gid, handles, keys, queues, channel: u32::MAX, pool, turn: 0 }
     }
 
-    /// Returns a number that may have a meaning for the device; `None` for an arbitrary one.
+    /// Returns a number that has a meaning for the device, or is an edge case. Returns `None` if the caller has to
+    /// choose an arbitrary number.
     pub(crate) fn pool(&self, place: usize) -> Option<u32> {
         const EDGES: [u32; 16] = [
             0,
@@ -152,7 +153,7 @@ impl Words {
         std::array::from_fn(|at| word(std::array::from_fn(|byte| self.gid[at * 4 + byte])))
     }
 
-    /// Returns a command. The device writes its response to the address `response`, which has 512 bytes.
+    /// Returns a command. The device writes the response into the 512-byte buffer at the address `response`.
     pub(crate) fn command(&self, kind: Kind, arena: &Arena, response: u64) -> Vec<u8> {
         use Class::{Ah, Cq, Mr, Mw, Pd, Qp, Srq};
         let of = |class| self.handle(class);
@@ -316,7 +317,7 @@ impl Words {
         let mut words = vec![0; size / 4];
         let sge = [IOVA + u32::from(choice) * 8, 0, u32::from(choice) * 64 % 5000, key];
         if size < 256 {
-            // A receive: the DMA structure is at offset 16, and the SGEs follow at offset 40.
+            // A receive: the DMA structure is at byte 16, and the SGEs follow at byte 40.
             let count = usize::from(choice % 5).min((size.saturating_sub(40)) / 16);
             if let Some(place) = words.get_mut(7) {
                 *place = count as u32;
@@ -328,7 +329,7 @@ impl Words {
         }
         words[0] = u32::from(choice);
         (words[3], words[4], words[5]) = (code, 2 | u32::from(choice & 13), key);
-        // The union: address and key of RDMA requests; number, Q_Key and address handle of datagrams.
+        // The union `wr`: address and R_Key of RDMA requests; QPN, Q_Key and address handle of datagrams.
         words[6..14].copy_from_slice(&[IOVA, 0, key, self.handle(Class::Ah), 1, 0, key, 0]);
         if choice & 1 == 0 {
             words[6..8].copy_from_slice(&[number, 0x1111_1111]);
@@ -338,7 +339,7 @@ impl Words {
                 [IOVA, 0, arena.length() as u32 / 2, 0, key, handle, u32::from(choice), 0xf];
             words[6..14].copy_from_slice(&address);
         }
-        // The DMA structure is at offset 184. The SGEs or the inline data follow at offset 208.
+        // The DMA structure is at byte 184. The SGEs or the inline data follow at byte 208.
         words[46] = u32::from(choice % 80);
         words[49] = 1;
         words[52..56].copy_from_slice(&sge);
@@ -346,7 +347,7 @@ impl Words {
     }
 }
 
-/// Returns the descriptors in the response of a command.
+/// Returns the file descriptor in the response to a command, if the command returns one.
 pub(crate) fn descriptors_of(kind: Kind, response: &[u32]) -> Option<RawFd> {
     let has_descriptor = matches!(kind, Kind::GetContext | Kind::CreateCompChannel);
     (has_descriptor && response[0] != UNWRITTEN).then_some(response[0] as RawFd)
@@ -394,7 +395,7 @@ fn plain(number: u32, words: &[u32]) -> Vec<u8> {
     legacy(number, 0, words)
 }
 
-/// Returns an extended command. Its response has [`CORE`] words of the core, followed by 32 of the driver.
+/// Returns an extended command. Its response has [`CORE`] words of the uverbs core, followed by 32 words of the driver.
 fn extended(number: u32, words: &[u32], response: u64) -> Vec<u8> {
     let mut bytes = (number | 1 << 31).to_ne_bytes().to_vec();
     bytes.extend_from_slice(&(words.len() as u16 / 2).to_ne_bytes());

@@ -1,7 +1,7 @@
 //! A program that misuses its uverbs device must not crash or block the library in its process.
 //!
-//! `VERBS_FIRST` and `VERBS_RUNS` select the seeds: `cargo xtask campaign verbs --runs 100000` runs more of them. `cargo test`
-//! runs more than 100,000 cases. A case is one command, or one change of the rings.
+//! `VERBS_FIRST` is the first seed, and `VERBS_RUNS` is the number of seeds. `cargo xtask campaign verbs --runs 100000`
+//! runs 100,000 seeds. A case is one action of a program, such as a command or a change of a ring.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -24,8 +24,8 @@ use ib_preload as _;
 /// Number of input bytes of a run.
 const LENGTH: usize = 1000;
 
-/// Completion statuses that the requests of many runs have: success, errors of length, operation and protection, flushed,
-/// invalid bind of a window.
+/// Completion statuses that must occur within 500 runs: success, local length error, local QP operation error, local
+/// protection error, flush error, memory window bind error.
 const STATUSES: [u32; 6] = [0, 1, 2, 4, 5, 6];
 
 /// A run that takes longer fails the test.
@@ -36,12 +36,12 @@ fn number(variable: &str, default: u64) -> u64 {
     value.map_or(default, |value| value.parse().expect("the variable is a number"))
 }
 
-/// Address of the device. The first access prepares the process.
+/// IP address of the device. The first access sets the environment variable `IBFABRIC_ROCE` and the panic hook.
 static ADDRESS: LazyLock<Ipv4Addr> = LazyLock::new(|| {
     let address = Ipv4Addr::from_bits(0x7f4d_0000 | std::process::id() & 0xffff);
     // SAFETY: no thread of this test reads the environment before this closure has run.
     unsafe { std::env::set_var("IBFABRIC_ROCE", address.to_string()) };
-    // The library turns a panic of its code into an error. Here it ends the test.
+    // The library turns a panic of its code into an error. In this test, the panic hook aborts the process instead.
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
@@ -56,7 +56,7 @@ fn device_survives_any_command_and_any_ring() {
     let (first, runs) = (number("VERBS_FIRST", 0), number("VERBS_RUNS", 1500));
     let seed = AtomicU64::new(first);
     let is_finished = AtomicBool::new(false);
-    // While this program is open, the device remains open.
+    // This program keeps the device open between the runs.
     let anchor = Program::new(std::iter::empty(), address.to_ipv6_mapped().octets());
     let mut cases = 0;
     let (mut commands, mut statuses) = (BTreeSet::new(), BTreeSet::new());

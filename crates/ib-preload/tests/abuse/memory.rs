@@ -39,7 +39,7 @@ impl Arena {
         (PAGES * PAGE) as u64
     }
 
-    /// Returns an address that `choice` selects. The device may write to all writable addresses among them.
+    /// Returns an address that `choice` selects: in the arena, or not mapped. The device may write to the arena.
     pub(crate) fn pointer(&self, choice: u8) -> u64 {
         let end = self.writable() + self.length();
         match choice % 8 {
@@ -51,7 +51,7 @@ impl Arena {
         }
     }
 
-    /// Clears the writable bytes to which [`Self::pointer`] returns addresses.
+    /// Clears the first page. A command at an address of [`Self::pointer`] then has a size field of zero.
     pub(crate) fn clear(&self) {
         for place in 0..PAGE / 4 {
             let word = self.writable() as usize + place * 4;

@@ -1,9 +1,9 @@
 //! A program that misuses a uverbs device: it writes arbitrary commands to the device file, and changes the shared
 //! rings arbitrarily.
 //!
-//! The program makes the same calls of the C library as libibverbs. They reach the replacements in ib-preload, which are
-//! linked into this process. The input bytes choose the actions. The test `abuse` and the fuzz target `verbs_device` use
-//! this module.
+//! The program calls the same functions of the C library as libibverbs. ib-preload, which is linked into this process,
+//! replaces these functions. The input bytes choose the actions. The test `abuse` and the fuzz target `verbs_device`
+//! use this module.
 
 use std::collections::BTreeSet;
 use std::os::fd::RawFd;
@@ -36,7 +36,7 @@ pub(crate) struct Reached {
     pub(crate) statuses: BTreeSet<u32>,
 }
 
-/// Actions of a program until its input ends. One action is one case.
+/// A program whose input bytes select its actions until the input ends. One action is one case.
 pub(crate) struct Program<I> {
     input: I,
     pub(crate) device: RawFd,
@@ -56,7 +56,7 @@ pub(crate) struct Program<I> {
 impl<I: Iterator<Item = u8>> Program<I> {
     /// Opens the device and creates objects of each kind. The queue pairs are connected to themselves.
     pub(crate) fn new(input: I, gid: [u8; 16]) -> Self {
-        // SAFETY: the path ends with a zero byte.
+        // SAFETY: the path is a C string that ends with a zero byte.
         let device = unsafe { libc::open(c"/dev/infiniband/uverbs0".as_ptr(), libc::O_RDWR) };
         assert!(device >= 0, "the device can be opened: {}", std::io::Error::last_os_error());
         let arena = Arena::new();
@@ -77,7 +77,8 @@ impl<I: Iterator<Item = u8>> Program<I> {
         program
     }
 
-    /// Returns true if all queue pairs are connected. They are not if another thread changes their rings.
+    /// Creates the objects. Returns true if all queue pairs are connected. Another thread that changes the rings can
+    /// prevent a connection.
     fn set_up(&mut self) -> bool {
         self.command(Kind::GetContext, false);
         for kind in [
@@ -129,7 +130,7 @@ impl<I: Iterator<Item = u8>> Program<I> {
         usize::from(u16::from_ne_bytes([self.byte(), self.byte()])) % bound
     }
 
-    /// Returns a number of the pool, or an arbitrary one.
+    /// Returns a word that may have a meaning for the device, such as a key, or an arbitrary word.
     fn word(&mut self) -> u32 {
         let place = usize::from(self.byte());
         match self.words.pool(place) {
@@ -176,7 +177,7 @@ impl<I: Iterator<Item = u8>> Program<I> {
         true
     }
 
-    /// Writes arbitrary bytes as a command. Addresses in the command are those that the program may use.
+    /// Writes arbitrary bytes as a command. Each address in the command is one that [`Self::pointer`] returns.
     fn raw_command(&mut self) {
         let count = self.below(64);
         let mut bytes = Vec::new();
@@ -185,7 +186,7 @@ impl<I: Iterator<Item = u8>> Program<I> {
         }
         bytes.truncate(bytes.len().saturating_sub(self.below(4)));
         if bytes.len() >= 16 {
-            // The program would not know the descriptors in the responses of commands 0 and 17.
+            // Commands 0 and 17 open descriptors. The program would not know their numbers, and could not close them.
             let number = match self.byte() % 48 {
                 0 | 17 => 18,
                 number => u32::from(number) | u32::from(self.byte() & 1) << 31,
@@ -237,7 +238,7 @@ impl<I: Iterator<Item = u8>> Program<I> {
         self.rings[place]
     }
 
-    /// Changes any words of a ring, including its header.
+    /// Overwrites one to eight words of a ring, which may be words of its header.
     fn change_ring(&mut self) {
         let ring = self.ring();
         for _ in 0..=self.byte() % 8 {
@@ -252,7 +253,7 @@ impl<I: Iterator<Item = u8>> Program<I> {
         }
     }
 
-    /// Puts a request into a ring, and notifies the device of sends. If bit 7 of `action` is set, some words of the
+    /// Puts a request into a ring, and writes a POST_SEND command. If bit 7 of `action` is set, some words of the
     /// request are replaced.
     fn post(&mut self, action: u8) {
         let ring = self.ring();
@@ -277,7 +278,7 @@ impl<I: Iterator<Item = u8>> Program<I> {
         self.command(Kind::PostSend, false);
     }
 
-    /// Reads all completions of a ring, as a program does that polls a CQ.
+    /// Consumes all completions of a ring, as a program does that polls a CQ. Records the status of the last one.
     fn consume(&mut self) {
         let ring = self.ring();
         let producer = ring.word(PRODUCER).load(Ordering::Acquire);
@@ -288,7 +289,7 @@ impl<I: Iterator<Item = u8>> Program<I> {
         ring.word(CONSUMER).store(producer, Ordering::Release);
     }
 
-    /// Reads an event file, if an event waits.
+    /// Reads an event from an event file, if there is one.
     fn read_events(&mut self) {
         let place = self.below(self.events.len());
         let to = self.pointer();
@@ -301,12 +302,12 @@ impl<I: Iterator<Item = u8>> Program<I> {
         }
     }
 
-    /// Writes a command at an address that may be invalid.
+    /// Writes a command whose bytes are at an address that may be invalid.
     fn use_wild_pointer(&mut self) {
         let (choice, size) = (self.byte(), usize::from(self.byte()));
         let from = self.arena.pointer(choice);
         self.arena.clear();
-        // SAFETY: the library reads the bytes as a command, which is zero where the arena is readable.
+        // SAFETY: the size field of the command is zero or not readable, so the library refuses the command.
         unsafe { libc::write(self.device, from as *const libc::c_void, size) };
     }
 }
@@ -331,7 +332,7 @@ impl Mapping {
     /// Returns the word at an offset of a mapped ring.
     pub(crate) fn word(&self, offset: usize) -> &AtomicU32 {
         assert!(offset + 4 <= self.size, "{offset} is within a ring of {} bytes", self.size);
-        // SAFETY: the four bytes are aligned and mapped while the program runs.
+        // SAFETY: the four bytes are aligned. They remain mapped until the [`Program`] is dropped.
         unsafe { AtomicU32::from_ptr((self.start + offset) as *mut u32) }
     }
 }

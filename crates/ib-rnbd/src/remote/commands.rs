@@ -30,8 +30,8 @@ struct PendingCommand {
     errno: Errno,
     /// The data of a write, or the buffer of a read.
     data: Vec<u8>,
-    /// The parts that have been read, by their offsets in bytes from the command's offset. `None` if the command is not a
-    /// read, or if its data is not lent to the user.
+    /// The parts that have been read, by their offsets in bytes from the command's offset. `None` if the command is not
+    /// a read, or if its data is not lent to the user.
     lent: Option<BTreeMap<u64, Part>>,
 }
 
@@ -363,7 +363,7 @@ impl SpareBuffers {
     /// Maximum number of bytes of all spare buffers.
     const MAX_BYTES: usize = 16 << 20;
 
-    /// Returns a buffer of this length, with arbitrary contents.
+    /// Returns a buffer of `length` bytes with arbitrary contents.
     pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
         let mut buffer = self.buffers.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();

@@ -1,4 +1,4 @@
-//! Requests: their submission, and the completions of a path: responses, heartbeats, failures.
+//! Submission of requests. Completions of a path: responses, heartbeats and failures.
 
 use ib_hca::{AccessFlags, Data, Hca, PostError, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
@@ -251,8 +251,8 @@ impl Client {
     }
 }
 
-/// A response of the server: chunk and status from the immediate data, and the new key of the chunk, if the response
-/// has one.
+/// A response of the server. Chunk and status come from the immediate data. `key` is the new R_Key of the chunk, if the
+/// response is a message with an R_Key.
 struct Response {
     chunk: u32,
     errno: Errno,

@@ -144,7 +144,7 @@ pub(super) enum SlotState {
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) state: SlotState,
-    /// Number of earlier requests that have used the slot.
+    /// Number of earlier requests that have used the slot. It distinguishes the [`RequestId`]s of the slot.
     pub(super) generation: u32,
     pub(super) connection: u16,
     pub(super) direction: Direction,
@@ -257,7 +257,7 @@ impl Slots {
         self.stride.saturating_sub(message)
     }
 
-    /// Takes a free slot, and returns its index.
+    /// Takes a free slot, and returns its index; `None` if no slot is free.
     pub(super) fn take(&mut self) -> Option<u16> {
         self.free.pop()
     }
@@ -278,7 +278,7 @@ impl Slots {
         self.slots.get_mut(usize::from(index))
     }
 
-    /// Returns a request and the memory that it uses; `None` if there is no such slot.
+    /// Returns a slot and the memory of its request; `None` if there is no such slot.
     pub(super) fn parts(&mut self, index: u16) -> Option<(&mut Slot, RequestMemory<'_>)> {
         let header_at = self.header_at(index);
         let bounce_at = self.bounce_at(index);
@@ -302,7 +302,7 @@ impl Slots {
         usize::from(index) * self.max_io_size
     }
 
-    /// Returns the requests in flight on a path.
+    /// Returns the slots of the requests in flight on a path, in the order in which the requests were submitted.
     pub(super) fn on(&self, path: PathId) -> Vec<u16> {
         self.with(|slot| slot.state == SlotState::Sent(path))
     }

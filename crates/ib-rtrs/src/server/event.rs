@@ -195,11 +195,11 @@ pub struct ServerConfig {
     /// True if clients of this project may fence failed paths; see [`ClientConfig::fence`](crate::ClientConfig::fence).
     pub fence: bool,
     /// The shared key: the server accepts only clients that prove that they have it. If `None`, the server accepts
-    /// clients without proof, for example Linux.
+    /// clients without this proof, such as those of Linux.
     pub key: Option<SharedKey>,
     /// Maximum number of sessions.
     pub max_sessions: usize,
-    /// Timeout of connecting a path.
+    /// Time limit for establishing a path.
     pub connect_timeout: Duration,
     /// Heartbeats by which the server detects dead clients.
     pub heartbeats: Heartbeats,

@@ -190,7 +190,7 @@ impl Server {
     }
 }
 
-/// A range of a store. The length of the range is that of the response.
+/// A range of a store. The response determines the length of the range.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreRange {
     pub(super) store: StoreId,

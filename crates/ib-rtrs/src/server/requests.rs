@@ -1,4 +1,4 @@
-//! Completions of a path: requests, heartbeats, failures. Responses to requests.
+//! Completions of a path: received requests, heartbeats and failures. Responses to requests.
 
 use std::collections::btree_map::Entry;
 
@@ -351,9 +351,10 @@ struct ReadData {
 impl Server {
     /// Completes a request and sends the response.
     ///
-    /// For a READ, `length` bytes of data are at [`ServerRequest::data_offset`](super::ServerRequest::data_offset), and
-    /// the rest of the client's buffer is filled with zeros. If the path has failed, no response is sent: the client
-    /// does not know whether the request was executed.
+    /// For a successful READ, sends `length` bytes of data at
+    /// [`ServerRequest::data_offset`](super::ServerRequest::data_offset), and fills the rest of the client's buffer
+    /// with zeros. If the path has failed, no response is sent: the client does not know whether the request was
+    /// executed.
     ///
     /// Returns false if the request was already completed.
     pub fn complete(

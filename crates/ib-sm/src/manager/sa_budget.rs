@@ -28,7 +28,8 @@ const FIRST_GRANT: u32 = 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SaBudget {
     saved: u32,
-    /// Number of SMPs that have completed since the last granted microsecond, below [`SMPS_PER_MICROSECOND`].
+    /// Number of completed SMPs for which the SA has not received time yet. Each [`SMPS_PER_MICROSECOND`] of them give
+    /// the SA one microsecond.
     smps: u32,
     /// Time in microseconds that the SA may still use in the current slice, while no sweep runs.
     turn: u32,

@@ -231,7 +231,7 @@ const MAX_HEADER: usize = 512;
 pub struct DeviceCounts {
     /// Reads.
     pub reads: u64,
-    /// Writes.
+    /// Writes, including write-zeroes.
     pub writes: u64,
     /// Flushes.
     pub flushes: u64,
@@ -255,8 +255,8 @@ impl DeviceCounts {
 struct ExportedDisk {
     disk: Disk,
     counts: DeviceCounts,
-    /// For a disk in memory: the ID by which the RTRS server knows the disk's memory, from which it sends
-    /// read data directly. `None` for other disks.
+    /// ID of the disk's memory in the RTRS server, which sends read data from there without a copy. `None` if the disk
+    /// is not in memory.
     store: Option<StoreId>,
 }
 
@@ -298,8 +298,8 @@ impl Exports {
         Ok(id)
     }
 
-    /// Handles requests of clients, and responds to requests that disks have completed. Returns true if there
-    /// was any progress.
+    /// Handles requests of clients, and responds to requests that disks have completed. Returns true if there were any
+    /// such requests.
     pub fn work(&mut self, now: Instant, rtrs: &mut Rtrs, cx: &mut impl Adapters) -> bool {
         let mut moved = false;
         while let Some(request) = rtrs.poll_request() {

@@ -13,7 +13,7 @@ use crate::cli::hca::HcaArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
-/// Time without users after which a daemon exits that [`hold_or_start`] has started, in seconds.
+/// Time in seconds without users after which a daemon that was started by [`hold_or_start`] exits.
 const EXIT_IDLE: &str = "3";
 
 /// Maximum number of attempts to connect to a daemon. A daemon can exit just before the connection.
@@ -33,8 +33,8 @@ pub(crate) fn run(args: &HcaArgs, out: &mut Output) -> Result<Verdict, Failure> 
     }
 }
 
-/// Connects to the HCA daemon of an address. If no daemon serves it, starts one, without the environment variables `unset`.
-/// The daemon exits shortly after the last process has closed its connections, including the returned one.
+/// Connects to the HCA daemon of an address. If no daemon serves it, starts one, without the environment variables
+/// `unset`. The daemon exits shortly after the last process has closed its connections, including the returned one.
 pub(crate) fn hold_or_start(
     address: IpAddr,
     log_file: Option<&Path>,

@@ -1,5 +1,5 @@
-//! Runs unmodified programs of libibverbs and librdmacm with `ibfabric run`, on two nodes of a simulated fabric and over
-//! RoCEv2 on loopback.
+//! Runs unmodified programs of libibverbs and librdmacm with `ibfabric run`, on two nodes of a simulated fabric and
+//! over RoCEv2 on loopback.
 //!
 //! The programs come from the Debian packages ibverbs-utils, ibverbs-providers, rdmacm-utils, perftest, ucx-utils,
 //! openmpi-bin and python3-mpi4py. A missing program is reported and skipped.
@@ -132,8 +132,8 @@ fn pingpongs_run_between_two_nodes_and_over_roce() {
     }
 }
 
-/// UCX uses two of its transports, `rc_verbs` and `ud_verbs`, over the device. It posts a receive to an SRQ as soon as it
-/// has polled a completion.
+/// UCX uses two of its transports, `rc_verbs` and `ud_verbs`, over the device. It posts a receive to an SRQ as soon as
+/// it has polled a completion.
 #[test]
 fn ucx_transfers_between_two_nodes() {
     if !is_installed("ucx_perftest") {
@@ -218,8 +218,8 @@ fn device_can_be_reopened_at_once() {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
-/// The child of a fork has the parent's context. Its commands must fail without an effect on the parent, which then still
-/// uses its completion queue.
+/// The child of a fork has the parent's context. Its commands must fail without an effect on the parent, which then
+/// still uses its completion queue.
 #[test]
 fn commands_of_a_forked_child_do_not_change_the_parent() {
     let script = "

@@ -1,4 +1,4 @@
-//! Programs of librdmacm from rdmacm-utils.
+//! Runs unmodified programs of Debian's rdmacm-utils with `ibfabric run`.
 
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::program::{ibfabric, text};
 use super::{is_installed, on, simulator};
 
-/// Maximum duration of a program.
+/// Maximum duration of a server and its clients.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Returns the IPv4 and the IPv6 address of each host of a simulator.
@@ -20,8 +20,8 @@ fn addresses(simulator: &str) -> Vec<[String; 2]> {
     output.lines().map(addresses).collect()
 }
 
-/// Runs a server and a client, and returns the outputs of both. In the words of the programs, `@` stands for the
-/// server's address. A client that starts before the server listens fails, so it is restarted.
+/// Runs a server and a client, and returns the outputs of both. In `words`, `@` stands for the server's address. A
+/// client fails if it starts before the server listens, so it is restarted until it succeeds or the server exits.
 fn exchange(ports: [&[&str]; 2], address: &str, words: [&str; 2]) -> [Output; 2] {
     let words = words.map(|words| words.replace('@', address));
     let [server, client] = words.each_ref().map(|it| it.split(' ').collect::<Vec<_>>());

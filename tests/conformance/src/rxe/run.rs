@@ -1,5 +1,5 @@
-//! Cases in which an unmodified program runs with `ibfabric run`, and its peer on the kernel's soft RoCE. Each case has
-//! two parts: first the server runs in the guest, then with `ibfabric run`.
+//! Cases in which an unmodified program runs with `ibfabric run`, and its peer on the kernel's soft RoCE. Each case
+//! except `refused` has two parts: the server runs first in the guest, then with `ibfabric run`.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use super::cases::LISTENS;
 use super::ours::{IPV4, IPV6};
 use super::{Case, Scene};
 
-/// Cases of `ibfabric run` with the kernel's HCA.
+/// Cases of `ibfabric run` with the kernel's soft RoCE HCA (`rdma_rxe`) as the peer.
 pub(super) const RUN: [Case; 23] = [
     Case::with_ibfabric("run ibv_rc_pingpong, IPv4", |scene| pingpong(scene, "rc", IPV4)),
     Case::with_ibfabric("run ibv_rc_pingpong, IPv6", |scene| pingpong(scene, "rc", IPV6)),
@@ -51,7 +51,7 @@ pub(super) const RUN: [Case; 23] = [
 /// TCP port over which the programs exchange addresses.
 const PORT: u16 = 18515;
 
-/// Number of messages in each direction.
+/// Number of iterations per queue pair (option `-n` of the programs).
 const MESSAGES: u64 = 100;
 
 fn pingpong(scene: &mut Scene<'_>, kind: &str, [_, hca]: [&str; 2]) -> Result<(), RunError> {
@@ -64,15 +64,15 @@ fn perftest(scene: &mut Scene<'_>, words: &str) -> Result<(), RunError> {
     measure(scene, words, MESSAGES)
 }
 
-/// Runs a perftest program, whose result is for `total` messages on all queue pairs.
+/// Runs a perftest program. Its result has to count `total` messages, the sum over all queue pairs.
 fn measure(scene: &mut Scene<'_>, words: &str, total: u64) -> Result<(), RunError> {
     let words = format!("{words} -d rxe0 -n {MESSAGES} -F -x");
     both_directions(scene, &words, IPV4[1], &format!(" {total} "))
 }
 
-/// Runs a program with its server in the guest, and then with its server under `ibfabric run`. `words` ends with the
-/// option of the GID index. The HCA of ibfabric has the address `hca`. The client has to print one line that contains
-/// `result`.
+/// Runs a program with its server in the guest, and then with its server under `ibfabric run`. `words` is the command
+/// line up to the option of the GID index; this function appends the index. The HCA of ibfabric has the address `hca`.
+/// The client has to print one line that contains `result`.
 fn both_directions(
     scene: &mut Scene<'_>,
     words: &str,
@@ -102,7 +102,8 @@ fn both_directions(
     scene.gained("retry_exceeded_err", 0..=0)
 }
 
-/// Without the option, packets of soft RoCE over IPv4 are dropped and reported, and the request times out.
+/// Without `--allow-zero-checksum`, ibfabric drops and reports the IPv4 packets of soft RoCE, so the client's request
+/// times out.
 fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let [guest, own] = IPV4;
     let server = scene.guest.start("ibv_rc_pingpong -d rxe0 -g 1")?;
@@ -114,7 +115,7 @@ fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Waits until a program on the host listens on [`PORT`], in the guest's network namespace.
+/// Waits until a host program in the guest's network namespace listens on [`PORT`].
 fn await_own_listener(scene: &mut Scene<'_>) -> Result<(), RunError> {
     // The columns are the local address, the remote address, and the state: 0A is LISTEN.
     let wait = format!(

@@ -260,7 +260,7 @@ pub fn cases(all: bool) -> Vec<Case> {
         for on_ibsim in [true, false] {
             // ibsim 0.10 does not support all speeds, and does not support M_Keys.
             let fits = what.plan().fits_ibsim() && !matches!(what, CaseKind::Guarded(..));
-            // Cases that test written files, partition files or configuration lines run only on the real ibsim.
+            // Cases that test files that the SM writes, partition files or keys of `opensm.conf` run only on the real ibsim.
             let only_ibsim =
                 matches!(what, CaseKind::Files(_) | CaseKind::Partitions(_) | CaseKind::Keys);
             if if on_ibsim { fits } else { !only_ibsim } {

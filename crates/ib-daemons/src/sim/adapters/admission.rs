@@ -204,7 +204,7 @@ impl Adapters {
         Ok(Ok(()))
     }
 
-    /// Adds a management class to those that an attached HCA serves; otherwise returns the reason for refusing it.
+    /// Adds a management class to those that an attached HCA serves; fails with the reason if the class is refused.
     pub(super) fn add_class(
         &mut self,
         client: usize,

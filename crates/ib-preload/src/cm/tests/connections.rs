@@ -37,7 +37,7 @@ fn events_have_the_parameters_of_the_peer() {
     let request = ConnectionParam::read(&bytes);
     assert_eq!(request.qp_num, 0x11);
     assert_eq!((&request.private_data.0[..5], request.private_data_len), (&b"hello"[..], 56));
-    // The limits are those of the requester, from the view of this side.
+    // The event swaps the two limits in the requester's REQ.
     assert_eq!((request.responder_resources, request.initiator_depth), (2, 3));
     there.accept(head.id, 0xa1, b"welcome").unwrap();
     carry(&mut here, &mut there);

@@ -121,7 +121,7 @@ pub fn receive(mad: &mut Mad, node: HopNode, arrival_port: u8) -> HopAction {
 /// hop pointer of the SMP.
 ///
 /// A request has hop pointer 0 and is sent out of the first port of its path. A response (see
-/// [`answer`](super::answer)) has hop pointer hop count + 1, and is sent out of the last port of
+/// [`answer`](super::answer)) has a hop pointer of one more than its hop count, and is sent out of the last port of
 /// the return path. [`HopAction::Deliver`] means that the node itself is the destination.
 pub fn send(mad: &mut Mad, node: HopNode) -> HopAction {
     let (pointer, count) = (mad.hop_pointer(), mad.hop_count());

@@ -45,7 +45,7 @@ pub(super) struct Report<'a> {
     names: Names,
     is_single: bool,
     tally: Tally,
-    /// Number of bad paths by the port out of which the packets enter the bad hop.
+    /// Number of bad paths for each port (node and port number) at the start of the first bad hop.
     bad_ports: BTreeMap<(NodeNumber, u8), usize>,
     /// The traces of the JSON output, which is printed after the last trace.
     traces: Vec<TraceReport>,
