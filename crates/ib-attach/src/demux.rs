@@ -151,6 +151,14 @@ impl Demultiplexer {
         Ok(())
     }
 
+    /// Removes a management class from those that an attached HCA serves.
+    pub fn remove_class(&mut self, client: usize, class: MgmtClass) {
+        let member = self.members.iter_mut().find(|member| member.client == client);
+        if let Some(member) = member {
+            member.classes.retain(|other| *other != class);
+        }
+    }
+
     /// Removes an HCA that has detached, or whose process was killed.
     pub fn remove(&mut self, now: Instant, client: usize, is_killed: bool) {
         let Some(place) = self.members.iter().position(|member| member.client == client) else {
@@ -187,9 +195,12 @@ impl Demultiplexer {
         client.map_or(Destination::None, Destination::One)
     }
 
-    /// Returns the HCA that gets a packet to queue pair 1.
+    /// Returns the HCA that gets a packet to queue pair 1. If no HCA serves the CM class, the first HCA gets the CM's
+    /// requests, and rejects them.
     fn gsi(&self, packet: &[u8]) -> Option<usize> {
-        self.server_of(MgmtClass(*packet.get(CLASS)?))
+        let class = MgmtClass(*packet.get(CLASS)?);
+        let first = || self.members.first().filter(|_| class == MgmtClass::COMMUNICATION);
+        self.server_of(class).or_else(|| first().map(|member| member.client))
     }
 
     /// Returns the HCA that serves a management class.

@@ -57,7 +57,14 @@ pub fn send<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) ->
 /// the last message that the server has sent.
 pub fn request<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) -> io::Result<()> {
     match send(socket, message, files) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            ) =>
+        {
+            Ok(())
+        }
         sent => sent,
     }
 }

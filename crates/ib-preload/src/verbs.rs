@@ -144,6 +144,7 @@ impl Verbs {
     pub(crate) fn open(&'static self, flags: i32) -> Result<i32, Errno> {
         let mut state = self.lock();
         let descriptor = memory_file(flags)?;
+        state.check_device()?;
         if state.adapter.is_none() {
             descriptors::open_internal(|| self.start(&mut state, self.open_device()?))?;
         }
@@ -320,7 +321,9 @@ impl Verbs {
     pub(crate) fn poll(&self) -> bool {
         let Ok(mut guard) = self.state.try_lock() else { return false };
         let state = &mut *guard;
-        let Some(adapter) = &mut state.adapter else { return false };
+        let Some(adapter) = state.adapter.as_mut().filter(|adapter| !adapter.has_failed) else {
+            return false;
+        };
         state.polls += 1;
         state.polled = clock::now();
         // An error is ignored here, because the worker thread gets the same error and reports it.
@@ -426,6 +429,16 @@ impl State {
         Ok(self.last_file)
     }
 
+    /// Checks that the device has not failed.
+    ///
+    /// # Errors
+    /// Fails with `EIO` if the device has failed. The program has to close all files of the failed device before it can
+    /// open the device again.
+    fn check_device(&self) -> Result<(), Errno> {
+        let has_failed = self.adapter.as_ref().is_some_and(|adapter| adapter.has_failed);
+        if has_failed { Err(Errno::IO) } else { Ok(()) }
+    }
+
     fn file(&self, descriptor: i32) -> Result<FileId, Errno> {
         self.descriptors.get(&descriptor).copied().ok_or(Errno::INVALID)
     }
@@ -461,6 +474,9 @@ impl State {
         let has_async_file = |context: &Context| context.async_file.is_some();
         if !self.objects.contexts.get(&context).is_some_and(has_async_file) {
             return Err(Errno::INVALID);
+        }
+        if !command.request.is_destroy() {
+            self.check_device()?;
         }
         let adapter = self.adapter.as_mut().ok_or(Errno::IO)?;
         let mut executor = Executor { adapter, objects: &mut self.objects, context };

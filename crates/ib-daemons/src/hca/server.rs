@@ -28,8 +28,9 @@ const MOST_MESSAGES: usize = 16;
 
 /// An HCA daemon.
 pub(super) struct HcaServer {
-    pub(super) server: AttachServer,
+    // The UDP socket is closed before the name of the daemon becomes free, so that the next daemon can bind it.
     pub(super) socket: RoceSocket,
+    pub(super) server: AttachServer,
     /// Attributes of the port, without a block of queue pair numbers.
     port: PortDetails,
     pub(super) gid: Gid,

@@ -43,6 +43,8 @@ mod event_type {
 pub(super) struct Adapter {
     pub(super) device: Device,
     pub(super) port: Port,
+    /// True if the link has failed. Only commands that destroy objects succeed then.
+    pub(super) has_failed: bool,
     /// Value of the port's change counter when `port` was read.
     changes: u64,
     /// Buffer into which elements are copied from the rings.
@@ -53,7 +55,7 @@ impl Adapter {
     pub(super) fn new(mut device: Device) -> Self {
         let port = Port::of(&mut device);
         let changes = device.attached().map_or(0, |port| port.changes());
-        Self { device, port, changes, element: Vec::new() }
+        Self { device, port, has_failed: false, changes, element: Vec::new() }
     }
 
     /// Returns the descriptors of the link, which are readable if packets have arrived. Unused

@@ -64,6 +64,20 @@ pub(super) enum Request {
 }
 
 impl Request {
+    /// Returns true if the command destroys an object.
+    pub(super) const fn is_destroy(&self) -> bool {
+        matches!(
+            self,
+            Self::DeallocPd(_)
+                | Self::DestroyAh(_)
+                | Self::DeregMr(_)
+                | Self::DeallocMw(_)
+                | Self::DestroyCq(_)
+                | Self::DestroyQp(_)
+                | Self::DestroySrq(_)
+        )
+    }
+
     /// Returns the request that destroys the object `handle`, if `self` is a request that has created this object.
     pub(super) const fn undo(&self, handle: u32) -> Option<Self> {
         Some(match self {

@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsRawFd, IntoRawFd};
 
+use ib_attach::AttachError;
+use ib_device::DeviceError;
 use ib_os::clock;
 use ib_wire::mad::MgmtClass;
 
@@ -72,10 +74,14 @@ impl Verbs {
 
 impl State {
     fn open_channel(&mut self, flags: i32) -> Result<i32, Errno> {
+        self.check_device()?;
         let adapter = self.adapter.as_mut().ok_or(Errno::NO_DEVICE)?;
         adapter.device.serve(MgmtClass::COMMUNICATION).map_err(|error| {
             print(&format!("cannot open rdma_cm: {error}"));
-            Errno::BUSY
+            match error {
+                DeviceError::Attach(AttachError::Refused { .. }) => Errno::BUSY,
+                _ => Errno::NO_DEVICE,
+            }
         })?;
         let (readiness, descriptor) = Readiness::open(flags)?;
         let file = self.add(descriptor.as_raw_fd())?;
@@ -111,6 +117,9 @@ impl State {
             _ => {}
         }
         context.option = &value;
+        if !matches!(request, Request::DestroyId(_) | Request::LeaveMcast(_)) {
+            self.check_device()?;
+        }
         let adapter = self.adapter.as_mut().ok_or(Errno::IO)?;
         let result = self.objects.cm.execute(channel, request, context, &mut adapter.device);
         self.after_command();

@@ -109,15 +109,16 @@ fn lock(verbs: &Verbs) -> std::sync::MutexGuard<'_, State> {
     verbs.state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Handles an error of the link: prints it, flushes all queue pairs, and closes the device. Reports to all contexts
-/// that the device has failed.
+/// Handles an error of the link: prints it, flushes all queue pairs, and reports to all contexts and IDs of `rdma_cm`
+/// that the device has failed. The failed device remains until the program has closed all its files, so that the
+/// program can destroy its objects.
 fn fail(state: &mut State, message: &str) {
     print(message);
     if let Some(adapter) = &mut state.adapter {
+        adapter.has_failed = true;
         adapter.fail_all(&mut state.objects);
     }
     adapter::report_fatal(&mut state.objects);
-    state.close();
 }
 
 /// Waits until the link or `wake` is readable, or the time `until` has come. Returns which

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
 /// Time in seconds without users after which a daemon that was started by [`hold_or_start`] exits.
-const EXIT_IDLE: &str = "3";
+pub(crate) const EXIT_IDLE: &str = "3";
 
 /// Maximum number of attempts to connect to a daemon. A daemon can exit just before the connection.
 const ATTEMPTS: usize = 4;
@@ -54,7 +54,7 @@ pub(crate) fn hold_or_start(
         for variable in unset {
             command.env_remove(variable);
         }
-        command.args(["hca", "--roce", &address.to_string(), "--background", "--quiet"]);
+        command.args(["hca", "--roce", &address.to_string(), "--background"]);
         command
             .args(["--exit-idle", EXIT_IDLE])
             .args(log_file.map(|_| "--log-file"))

@@ -10,12 +10,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ib_attach::{AttachOptions, locate};
+use ib_attach::{AttachOptions, hca_daemon_name, hold, locate};
 use ib_os::unix::inheritable;
 
 use crate::cli::run::RunArgs;
 use crate::cli::values::simulator;
-use crate::command::hca::hold_or_start;
+use crate::command::hca::{EXIT_IDLE, hold_or_start};
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
 
@@ -39,7 +39,16 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> 
     if args.env {
         return print(&environment, out);
     }
-    let _connection = match args.roce.filter(|_| !is_exclusive(args)) {
+    let _connection = match args.roce {
+        Some(address) if is_exclusive(args) => {
+            if hold(&hca_daemon_name(address)).is_ok() {
+                return Err(Failure::Unusable(format!(
+                    "an HCA daemon serves {address}: it exits {EXIT_IDLE} s after its last program; start the program \
+                     then, or without --exclusive and --allow-zero-checksum"
+                )));
+            }
+            None
+        }
         Some(address) => {
             let unset = [&VARIABLES[..], &["LD_PRELOAD"]].concat();
             let connection = hold_or_start(address, args.hca_log.as_deref(), &unset)?;
@@ -59,7 +68,8 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> 
     Ok(Verdict::Other(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }))
 }
 
-/// Returns true if the program gets a socket of its own. An HCA daemon does not accept UDP checksums of zero.
+/// Returns true if the program gets a socket of its own. `run` starts HCA daemons that do not accept UDP checksums of
+/// zero.
 const fn is_exclusive(args: &RunArgs) -> bool {
     args.exclusive || args.allow_zero_checksum
 }

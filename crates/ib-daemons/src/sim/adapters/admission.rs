@@ -224,7 +224,11 @@ impl Adapters {
             format!("port {number} of {}: {error}", cx.sim.node_name(node))
         })?;
         let options = ClientOptions { class: Some(class), ..ClientOptions::default() };
-        let id = cx.sim.attach(port, options).map_err(|error| error.to_string())?;
+        let attached = cx.sim.attach(port, options);
+        let id = attached.map_err(|error| {
+            self.by_port.entry(port).or_default().remove_class(client, class);
+            error.to_string()
+        })?;
         record(&mut cx.recorder, cx.sim, |it| it.attach(id, port, options));
         self.by_client.insert(id, client);
         let adapter = self.adapters.get_mut(&client).expect("the HCA was found above");
