@@ -22,7 +22,7 @@ use ib_wire::packet::{Bth, Deth};
 
 use crate::protocol::{BLOCKS, qpn_block};
 
-/// Time for which a block stays reserved after the process of its HCA was killed.
+/// Time for which a block remains reserved after the process of its HCA was killed.
 pub const RESERVED: Duration = Duration::from_secs(2);
 
 /// Maximum number of management classes that an HCA can serve.

@@ -142,6 +142,12 @@ impl<R: Read> CaptureFile<R> {
         self.sections
     }
 
+    /// Returns how many bytes of the file were read so far.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.reader.offset()
+    }
+
     /// Returns the next item; `None` at the end of the file.
     ///
     /// # Errors
