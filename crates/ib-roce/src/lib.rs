@@ -3,7 +3,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `socket` | [`RoceSocket`]: a sender and a receiver on one UDP socket; its options, errors and counters |
+//! | `socket` | [`RoceSocket`]: a sender and a receiver on one UDP socket |
+//! | `options` | [`RoceOptions`], [`RoceCounters`] and [`RoceError`] of a socket |
 //! | `send` | [`RoceSender`]: sends packets as datagrams, with GSO and `sendmmsg` |
 //! | `receive` | [`RoceReceiver`]: receives datagrams and returns their packets, with GRO and `recvmmsg` |
 //! | `icrc` | [`IcrcCheck`]: computation of the ICRC, and its check without the whole IP header |
@@ -53,6 +54,7 @@
 
 mod icrc;
 mod interface;
+mod options;
 mod receive;
 mod send;
 mod socket;
@@ -60,12 +62,13 @@ mod udp;
 
 pub use icrc::{IcrcCheck, MAX_PACKET};
 pub use interface::{RoceInterface, active_mtu};
+pub use options::{
+    ErrorCounters, PushError, RoceCounters, RoceError, RoceOptions, RoceReceiveCounters,
+    RoceSendCounters,
+};
 pub use receive::{RocePacket, RoceReceiver};
 pub use send::RoceSender;
-pub use socket::{
-    ErrorCounters, PushError, RoceCounters, RoceError, RoceOptions, RoceReceiveCounters,
-    RoceSendCounters, RoceSocket,
-};
+pub use socket::RoceSocket;
 pub use udp::{address_of, gid_of};
 
 #[cfg(test)]

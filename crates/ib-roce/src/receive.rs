@@ -12,7 +12,7 @@ use ib_os::batch::header;
 use ib_types::Instant;
 
 use crate::icrc::{BTH, Headers, ICRC, IcrcCheck, MAX_PACKET, OWN_IDENTIFICATIONS, Tables};
-use crate::socket::{RoceReceiveCounters, count};
+use crate::options::{RoceReceiveCounters, count};
 use crate::udp::{CUT, UdpSocket};
 use crate::udp::{Control, SocketAddress, address_of, from_v4, gid_of};
 

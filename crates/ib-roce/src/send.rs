@@ -15,8 +15,8 @@ use ib_os::batch::header;
 use ib_types::Instant;
 
 use crate::icrc::{BTH, ICRC, MAX_PACKET, OWN_IDENTIFICATIONS, Tables};
-use crate::socket::PushError;
-use crate::socket::{RoceSendCounters, count};
+use crate::options::PushError;
+use crate::options::{RoceSendCounters, count};
 use crate::udp::Control;
 use crate::udp::UdpSocket;
 use routes::Routes;

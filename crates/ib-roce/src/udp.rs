@@ -11,8 +11,8 @@ use ib_os::{clock, poll};
 use ib_types::{Gid, Instant};
 
 use crate::interface::RoceInterface;
-use crate::socket::RoceError;
-use crate::socket::RoceOptions;
+use crate::options::RoceError;
+use crate::options::RoceOptions;
 
 /// An unconnected UDP socket, which the sender and the receiver of a RoCEv2 socket share.
 ///

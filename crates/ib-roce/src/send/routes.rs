@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ib_link::Route;
 
 use crate::icrc::Headers;
-use crate::socket::PushError;
+use crate::options::PushError;
 use crate::udp::UdpSocket;
 use crate::udp::{Control, SocketAddress, address_of};
 
