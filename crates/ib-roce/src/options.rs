@@ -85,7 +85,7 @@ pub struct RoceReceiveCounters {
     /// Packets dropped because of a wrong ICRC.
     pub bad_icrc: u64,
     /// Packets dropped because of their size in bytes: it is not a multiple of 4, is less than a BTH and an ICRC, or
-    /// exceeds [`MAX_PACKET`](crate::MAX_PACKET) and an ICRC.
+    /// exceeds [`MAX_PACKET`] and an ICRC.
     pub malformed: u64,
     /// IPv4 packets dropped because their UDP checksum is zero. They are accepted if
     /// [`RoceOptions::allow_zero_checksum`](crate::RoceOptions::allow_zero_checksum) is set.

@@ -33,7 +33,7 @@ pub struct RocePacket<'a> {
     pub icrc: IcrcCheck,
 }
 
-/// The receiving half of a [`RoceSocket`](RoceSocket).
+/// The receiving half of a [`RoceSocket`](crate::RoceSocket).
 ///
 /// Packets that the system or the hardware has merged into one datagram (`UDP_GRO`) are returned
 /// one by one. For IPv4 packets of a [`RoceSender`](crate::RoceSender), the ICRC check gives

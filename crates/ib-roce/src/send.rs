@@ -21,7 +21,7 @@ use crate::udp::Control;
 use crate::udp::UdpSocket;
 use routes::Routes;
 
-/// The sending half of a [`RoceSocket`](RoceSocket).
+/// The sending half of a [`RoceSocket`](crate::RoceSocket).
 ///
 /// Consecutive packets of one route and one size are sent as one datagram, which the system or the
 /// hardware segments (`UDP_SEGMENT`). The last packet of a datagram can be shorter. One system call

@@ -37,7 +37,7 @@ pub enum UmadRmpp {
     /// The user of the link handles RMPP and receives every segment.
     #[default]
     User,
-    /// The kernel handles RMPP; see [`UmadLink::send_message`] and [`UmadLink::receive_message`].
+    /// The kernel handles RMPP; see [`UmadLink::receive_message`].
     Kernel,
 }
 

@@ -54,8 +54,7 @@ crate::layout! {
     /// The configuration of counter sampling: up to 15 sampling counters count selected quantities
     /// during a limited interval; IBTA volume 1, chapter 16.1.3.2.
     pub struct PortSamplesControl: 80 {
-        /// The opcode of the packets that [`PortOpRcvCounters`], [`PortVlOpPackets`] and
-        /// [`PortVlOpData`] count.
+        /// The opcode of the packets that `PortOpRcvCounters`, `PortVLOpPackets` and `PortVLOpData` count.
         pub op_code: u8 = bits(0, 0, 8),
         /// The number of the port whose quantities are sampled.
         pub port_select: u8 = bits(1, 0, 8),
