@@ -132,7 +132,7 @@ fn processes_exchange_data_by_any_peer_name() {
 #[test]
 fn pingpong_exchanges_qpns_over_tcp() {
     let lab = Lab::start("pingpong", &[]);
-    let port = (30_000 + std::process::id() % 20_000).to_string();
+    let port = (20_000 + std::process::id() % 12_000).to_string();
     let fixed = ["-p", &port, "-n", "300", "-s", "9000", "-c", "--attach", &lab.name];
     let words = [&["rdma", "pingpong", "--node", "host-1"], &fixed[..]].concat();
     let mut server =

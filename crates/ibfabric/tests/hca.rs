@@ -90,7 +90,7 @@ fn eventually(mut is_true: impl FnMut() -> bool) -> bool {
 fn tcp_port() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    (20_000 + (std::process::id() % 400) as u16 * 50 + number).to_string()
+    (20_000 + (std::process::id() % 240) as u16 * 50 + number).to_string()
 }
 
 /// Waits until a program listens at a TCP port of this machine.

@@ -32,7 +32,7 @@ static NEXT: AtomicU16 = AtomicU16::new(0);
 impl Server {
     fn start(more: &[&str]) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let udp = (20_000 + (std::process::id() % 20_000) as u16 + number).to_string();
+        let udp = (20_000 + (std::process::id() % 12_000) as u16 + number).to_string();
         let port = (18_600 + number).to_string();
         let fixed = ["serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", &port];
         let command = rdma(&[&fixed, more].concat());

@@ -36,7 +36,7 @@ fn free_port() -> String {
     let free = |port: &u16| {
         (1..6).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())
     };
-    let start = 20_000 + (std::process::id() % 20_000) as u16;
+    let start = 20_000 + (std::process::id() % 12_000) as u16;
     static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
     let begin = start + 16 * NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     (begin..begin + 16).find(free).expect("one of these UDP ports is free").to_string()

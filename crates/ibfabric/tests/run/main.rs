@@ -34,7 +34,7 @@ fn simulator(name: &str) -> (Running, tempfile::TempDir) {
 /// Runs a program as server and client, which exchange addresses over TCP. Returns the output of the client.
 fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let port = 20_000 + (std::process::id() % 20_000) as u16 + NEXT.fetch_add(1, Ordering::Relaxed);
+    let port = 20_000 + (std::process::id() % 12_000) as u16 + NEXT.fetch_add(1, Ordering::Relaxed);
     let port = port.to_string();
     let words = [words, &["-p", &port]].concat();
     let mut command = on(ports[0], &words);
