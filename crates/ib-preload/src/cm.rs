@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use ib_cm::{ListenerId, ServiceId};
-use ib_types::{Gid, Instant};
+use ib_types::Instant;
 use ib_wire::mad::TransactionId;
 
 use crate::errno::Errno;
@@ -41,7 +41,7 @@ pub(crate) use command::{Command, Request};
 pub(crate) use port::CmPort;
 
 use events::{Channel, Event, EventType, Parameters};
-use ids::{Exchange, Ids};
+use ids::Ids;
 
 /// Number of an open file of the program.
 pub(crate) type FileId = u64;
@@ -149,16 +149,6 @@ impl Manager {
         for number in affected.map(|(number, _)| number).collect::<Vec<_>>() {
             self.report(number, EventType::DeviceRemoval, 0);
         }
-    }
-
-    /// Returns true if a connection to this peer accepts packets whose ICRC can be checked only in part.
-    pub(crate) fn is_weak(&self, gid: Gid, qpn: u32) -> bool {
-        self.ids.iter().any(|(_, id)| match id.exchange {
-            Exchange::Connection { peer, .. } => {
-                peer.route.is_weak && peer.route.destination == gid && peer.qpn.get() == qpn
-            }
-            _ => false,
-        })
     }
 
     /// Reads the next event of a channel.

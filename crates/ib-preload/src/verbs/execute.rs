@@ -397,10 +397,7 @@ impl Executor<'_> {
         let id = qp.id;
         let hca = self.adapter.device.hca();
         let (_, state, _) = hca.query_qp(id).ok_or(Errno::INVALID)?;
-        let mut attr = attributes::change(modify, (qp.qp_type, state), &self.adapter.port)?;
-        if let Some(route) = &mut attr.route {
-            route.is_weak = self.objects.cm.is_weak(route.destination, modify.dest_qp_num);
-        }
+        let attr = attributes::change(modify, (qp.qp_type, state), &self.adapter.port)?;
         let hca = self.adapter.device.hca();
         hca.modify_qp(clock::now(), id, &attr).map_err(|_| Errno::INVALID)?;
         if modify.attr_mask & mask::AV != 0 {
