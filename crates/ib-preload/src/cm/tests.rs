@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ib_cm::{Cm, CmConfig, Requested};
 use ib_link::Route;
-use ib_types::{Guid, PKey, Psn, Qpn};
+use ib_types::{Gid, Guid, PKey, Psn, Qpn};
 use ib_wire::mad::Method;
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, PathRecord, RateCode};
 
