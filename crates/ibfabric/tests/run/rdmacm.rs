@@ -30,7 +30,7 @@ fn exchange(ports: [&[&str]; 2], address: &str, words: [&str; 2]) -> [Output; 2]
     let mut server = server.expect("the program can be started");
     let end = Instant::now() + LIMIT;
     let client = loop {
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(700));
         let output = on(ports[1], &client).output().expect("the program can be started");
         let is_running = server.try_wait().expect("the process can be awaited").is_none();
         if output.status.success() || !is_running || Instant::now() > end {

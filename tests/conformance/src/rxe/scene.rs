@@ -86,7 +86,11 @@ impl<'a> Scene<'a> {
     pub fn unmodified(&self, own: &str, allow: bool, words: &str) -> Result<Running, RunError> {
         let ibfabric = self.ibfabric.expect("a case with ibfabric has the path of ibfabric");
         let mut command = Command::new(ibfabric);
-        command.args(["run", "--roce", own]).args(allow.then_some("--allow-zero-checksum"));
+        command.args(["run", "--roce", own]).arg(if allow {
+            "--allow-zero-checksum"
+        } else {
+            "--exclusive"
+        });
         self.guest.start_beside(command.arg("--").args(words.split(' ')))
     }
 
