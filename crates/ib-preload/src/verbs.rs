@@ -1,6 +1,9 @@
 //! A uverbs device, through which unmodified libibverbs with the rxe provider drives a software HCA
 //! of this project.
 //!
+//! The entry points and the state behind their lock are in one file, because each call changes the tables of
+//! descriptors, files and objects together.
+//!
 //! | module | holds |
 //! |---|---|
 //! | `settings` | port and name of the device, from environment variables |

@@ -1,4 +1,7 @@
 //! The responder: checks and executes the requests of the peer.
+//!
+//! The requests of all operations are in one file, because they change the same expected PSN, partial message and
+//! responses.
 
 use ib_link::Direction;
 use ib_types::{Instant, Psn};
